@@ -1,0 +1,76 @@
+"""Where in the user's file a thing was written."""
+
+import linecache
+import sys
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FrameType
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a source file: 1-based line, 0-based half-open columns (-1: unknown)."""
+
+    path: str
+    line: int
+    start: int = -1
+    end: int = -1
+    # Text that is not on disk (a parsed string, a notebook cell) carries its own line.
+    text: str | None = None
+
+    def source(self) -> str:
+        """The line of source, without its newline; empty when it cannot be read."""
+        line = self.text if self.text is not None else linecache.getline(self.path, self.line)
+        return line.rstrip("\n")
+
+    def show(self) -> str:
+        """`--> file:line:column`, the line, and carets under the columns."""
+        column = f":{self.start + 1}" if self.start >= 0 else ""
+        source = self.source()
+        shown = f"  --> {_short(self.path)}:{self.line}{column}"
+        if not source.strip():
+            return shown
+        stripped = source.lstrip()
+        shown += f"\n      {stripped}"
+        if self.start >= 0:
+            indent = self.start - (len(source) - len(stripped))
+            width = max(1, (self.end if self.end > self.start else len(source)) - self.start)
+            width = min(width, max(1, len(stripped) - indent))
+            shown += "\n      " + " " * indent + "^" * width
+        return shown
+
+
+def caller_span() -> Span | None:
+    """The innermost frame outside this package: the user's line that called us."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame.f_code):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    return _span_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(_PACKAGE) or code.co_filename.startswith("<frozen ")
+
+
+def _span_of(code: CodeType, lasti: int, lineno: int) -> Span:
+    # co_positions yields one entry an instruction, two bytes each; columns count UTF-8 bytes.
+    for line, end_line, start, end in islice(code.co_positions(), lasti // 2, lasti // 2 + 1):
+        if line is None or start is None or end is None:
+            break
+        source = linecache.getline(code.co_filename, line).encode()
+        last = end if end_line == line else len(source.rstrip())
+        columns = (len(source[:n].decode(errors="replace")) for n in (start, last))
+        return Span(code.co_filename, line, *columns)
+    return Span(code.co_filename, lineno)
+
+
+def _short(path: str) -> str:
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path
