@@ -8,7 +8,7 @@
          | If(condition, body)
          | Allocate(buffer, body)                 a buffer that lives while body runs
          | Store(buffer, indices, values)         all components at once, after all loads
-         | Assert(condition, code, message)       holds, or the call fails before it writes anything
+         | Assert(condition, error, code, ...)    holds, or the call fails before it writes anything
 
 A program is scalar: a vectorized loop is a loop whose iterations may run at once, and an If inside
 it masks lanes.  Buffers are indexed by the coordinates of their Func: dimension k of a buffer
@@ -24,7 +24,7 @@ both only read it or both store the same value.  A loop of extent <= 0 runs no i
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tensorlang.ir.expr import Expr, Param, Size
 from tensorlang.ir.types import DType
@@ -136,12 +136,17 @@ class Store:
 class Assert:
     """A condition over sizes and params, checked by the call before anything runs.
 
-    Text: `assert condition, "code", "message"`.
+    Asserts come first in a program's body.  When one fails the call raises `error` (a class of
+    errors.py) with `code`, and with `what`, `why` and `fix` formatted over the `values`.
     """
 
     condition: Expr
+    error: Literal["ShapeError", "BoundsError"]
     code: str
-    message: str
+    what: str
+    why: str
+    fix: str
+    values: tuple[Expr, ...] = ()
 
 
 Stmt: TypeAlias = Block | Stage | For | Let | If | Allocate | Store | Assert
@@ -180,8 +185,10 @@ def exprs_of(stmt: Stmt) -> tuple[Expr, ...]:
             return (stmt.min, stmt.extent)
         case Let():
             return (stmt.value,)
-        case If() | Assert():
+        case If():
             return (stmt.condition,)
+        case Assert():
+            return (stmt.condition, *stmt.values)
         case Allocate():
             return tuple(e for d in stmt.buffer.dims for e in (d.min, d.extent))
         case Store():
@@ -201,8 +208,10 @@ def map_exprs(stmt: Stmt, f: Callable[[Expr], Expr]) -> Stmt:
             return replace(stmt, min=new[0], extent=new[1])
         case Let():
             return replace(stmt, value=new[0])
-        case If() | Assert():
+        case If():
             return replace(stmt, condition=new[0])
+        case Assert():
+            return replace(stmt, condition=new[0], values=new[1:])
         case Allocate():
             dims = tuple(Dim(*pair) for pair in zip(new[::2], new[1::2], strict=True))
             return replace(stmt, buffer=replace(stmt.buffer, dims=dims))
