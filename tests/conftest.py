@@ -1,0 +1,79 @@
+"""What every test can use: goldens, the `gpu` marker, hypothesis profiles."""
+
+import difflib
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+GOLDENS = TESTS / "golden"
+
+# A fixed seed and no clock in CI: the same commit gives the same verdict on any machine.  Deadlines
+# are off everywhere, because the first example of a kernel pays for a compiler.
+_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("dev", _COMMON)
+settings.register_profile("ci", _COMMON, derandomize=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the golden files instead of comparing with them (refused where CI is set)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--update-golden") and os.environ.get("CI"):
+        raise pytest.UsageError("--update-golden in CI would approve whatever it sees")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    needs_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if needs_gpu and not _has_cuda():
+        for item in needs_gpu:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+def _has_cuda() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """golden(text, name=None): `text` is what tests/golden/<test file>/<name>.txt holds.
+
+    The name is the test's own unless one is given, for a test that compares several texts.  A
+    missing file is a failure.  `pytest --update-golden` writes the files.
+    """
+    own_name = re.sub(r"[^\w.=-]+", "-", request.node.name).strip("-")
+    folder = GOLDENS / request.path.relative_to(TESTS).with_suffix("")
+    update: bool = request.config.getoption("--update-golden")
+
+    def check(text: str, name: str | None = None) -> None:
+        __tracebackhide__ = True
+        file = folder / f"{name or own_name}.txt"
+        text = text.rstrip("\n") + "\n"
+        if update:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            return
+        shown = file.relative_to(TESTS.parent)
+        if not file.exists():
+            pytest.fail(f"{shown} is missing; look at the text, then --update-golden:\n{text}")
+        expected = file.read_text(encoding="utf-8")
+        if text != expected:
+            lines = (t.splitlines() for t in (expected, text))
+            diff = "\n".join(difflib.unified_diff(*lines, str(shown), "now", lineterm=""))
+            pytest.fail(f"the text is not that of {shown}:\n{diff}")
+
+    return check
