@@ -130,13 +130,13 @@ def _layer(module: str) -> str:
 
 
 def _is_in(module: str, layers: set[str]) -> bool:
-    """Whether the module is in one of the layers, or of the parts of a layer (`backends.triton`)."""
+    """Whether the module is in one of the layers, or parts of layers (`backends.triton`)."""
     inner = module.removeprefix("tensorlang.")
     return any(inner == layer or inner.startswith(layer + ".") for layer in layers)
 
 
 def _is_ours(name: str) -> bool:
-    return name.split(".")[0] == "tensorlang"
+    return name == "tensorlang" or name.startswith("tensorlang.")
 
 
 def test_every_module_has_a_layer() -> None:
