@@ -1,0 +1,388 @@
+"""Func and Input: how an algorithm is written.
+
+f[x, y] = e                     pure: every index a different Var
+f[x, r] = f[x, r - 1] + g[r]    update: runs for every pure Var, then for r in order
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from tensorlang.algorithm import Definition, Domain, FuncRecord, InputRecord, exprs_of_definition
+from tensorlang.domain import Reduction, RVar, domains_of, extent_of
+from tensorlang.errors import DefinitionError
+from tensorlang.ir.expr import Expr, Load, Operand, Operators, Var, as_expr, cast, check_name, node
+from tensorlang.ir.types import DType, index, promote
+from tensorlang.ir.walk import loads_of, postorder, rewrite
+from tensorlang.reductions import start_of, step_of
+from tensorlang.span import caller_span
+
+
+@node
+class Access(Expr):
+    """source[indices], component `component`, while an algorithm is written."""
+
+    source: "Func | Input"
+    indices: tuple[Expr, ...]
+    component: int
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        self._set(self.dtype, *self.indices)
+
+
+def _index(value: object, what: str) -> Expr:
+    """An index: an int, an index expression, or integer data converted to index."""
+    e = as_expr(value, index)
+    if not e.dtype.is_integer:
+        raise DefinitionError(
+            "index-not-integer",
+            f"{what} is indexed by a {e.dtype}",
+            why="an index is an integer",
+            fix="cast it, as in i32(e), and bound it with clamp",
+        )
+    return cast(index, e)
+
+
+def _indices(key: object, rank: int, what: str) -> tuple[Expr, ...]:
+    items: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+    if len(items) != rank:
+        raise DefinitionError(
+            "wrong-rank",
+            f"{what} has {rank} dimension(s) but is indexed by {len(items)}",
+            why="there is one index a dimension, outermost first",
+            fix=f"give {rank} index(es), e.g. {what.split()[-1].strip(chr(39))}"
+            f"[{', '.join('ijklmnop'[:rank])}]",
+        )
+    return tuple(_index(item, what) for item in items)
+
+
+class Input:
+    """An array argument of a Pipeline, defined inside its shape only.
+
+    Args:
+        name: an identifier, unique in the Pipeline.
+        dtype: of its elements.
+        shape: ints, Sizes, or expressions of them, outermost first.
+    """
+
+    __slots__ = ("dtype", "name", "shape", "span")
+
+    def __init__(self, name: str, dtype: DType, shape: Sequence[Operand]) -> None:
+        check_name(name, "Input")
+        if not isinstance(dtype, DType) or dtype is index:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DefinitionError(
+                "bad-dtype",
+                f"{dtype!r} is not a dtype for Input {name!r}",
+                why="an array has one of tensorlang's dtypes",
+                fix="one of bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3 f8e5m2 f16 bf16 tf32 f32 f64",
+            )
+        self.name, self.dtype, self.span = name, dtype, caller_span()
+        self.shape = tuple(extent_of(n, f"Input {name!r}") for n in shape)
+
+    def __getitem__(self, key: object) -> Expr:
+        return Access(self, _indices(key, len(self.shape), f"Input '{self.name}'"), 0, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"Input({self.name!r}, {self.dtype}, rank {len(self.shape)})"
+
+    def record(self) -> InputRecord:
+        return InputRecord(self.name, self.dtype, self.shape, span=self.span)
+
+
+Source: TypeAlias = "Func | Input"
+
+
+class TupleAccess:
+    """A point of a tuple-valued Func: index or unpack it to get its components."""
+
+    __slots__ = ("components",)
+
+    def __init__(self, components: tuple[Expr, ...]) -> None:
+        self.components = components
+
+    def __getitem__(self, component: int) -> Expr:
+        return self.components[component]
+
+    def __len__(self) -> int:
+        return len(self.components)
+
+    def __iter__(self) -> Iterator[Expr]:
+        return iter(self.components)
+
+
+class Func:
+    """A pure definition over the integer grid, and update definitions that change it in order.
+
+    C = Func("C")
+    C[i, j] = sum(f32(A[i, k]) * f32(B[k, j]), over=k)    # C[i, j] = 0, then C[i, j] += ... over k
+    hist[clamp(i32(img[r[0], r[1]]), 0, 255)] += 1         # an update that scatters
+
+    A tuple on the right side makes the Func tuple-valued.  A Func freezes when a Pipeline takes it.
+    See: Halide's Func, and its pure and update definitions.
+    """
+
+    __slots__ = ("definitions", "depends", "dims", "dtypes", "frozen_by", "home", "name", "span")
+
+    def __init__(self, name: str) -> None:
+        check_name(name, "Func")
+        self.name, self.span = name, caller_span()
+        self.dims: tuple[str, ...] = ()
+        self.dtypes: tuple[DType, ...] = ()
+        self.definitions: list[Definition] = []
+        self.depends: dict[str, Source] = {}
+        self.home: str | None = None
+        self.frozen_by: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Func({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Func) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __getitem__(self, key: object) -> Any:
+        if not self.definitions:
+            raise DefinitionError(
+                "undefined-func",
+                f"Func {self.name!r} is read before it is defined",
+                why="its rank and dtype follow from its pure definition",
+                fix=f"define it first: {self.name}[i, j] = ...",
+            )
+        indices = _indices(key, len(self.dims), f"Func '{self.name}'")
+        parts = tuple(Access(self, indices, k, t) for k, t in enumerate(self.dtypes))
+        return parts[0] if len(parts) == 1 else TupleAccess(parts)
+
+    def __setitem__(self, key: object, value: object) -> None:
+        if self.frozen_by is not None:
+            raise DefinitionError(
+                "frozen-func",
+                f"Func {self.name!r} cannot be given another definition",
+                why=f"Pipeline {self.frozen_by!r} has taken it, and a Pipeline never changes",
+                fix="define all of the Func before the Pipeline is made, or make a new Func",
+            )
+        values = _components(value)
+        if not self.definitions and len(values) == 1 and isinstance(values[0], Reduction):
+            _define_reduction(self, key, values[0])
+        elif not self.definitions:
+            _define_pure(self, key, values)
+        else:
+            _define_update(self, key, values)
+
+    def record(self) -> FuncRecord:
+        definitions = tuple(self.definitions)
+        return FuncRecord(self.name, self.dims, self.dtypes, definitions, self.home, span=self.span)
+
+
+def _components(value: object) -> tuple[object, ...]:
+    if isinstance(value, TupleAccess):
+        return value.components
+    if isinstance(value, tuple):
+        return tuple(v if isinstance(v, Operators) else as_expr(v) for v in value)  # type: ignore[misc]
+    return (value.as_expr() if isinstance(value, Operators) else value,)
+
+
+def _define_pure(func: Func, key: object, values: tuple[object, ...]) -> None:
+    items: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+    if not all(type(v) is Var for v in items) or len(set(items)) < len(items):
+        raise DefinitionError(
+            "first-definition-not-pure",
+            f"the first definition of {func.name!r} has an index that is no Var of its own",
+            why="the first definition gives a value to every point, so each index is a different Var",
+            fix=f"{func.name}[i, j] = initial value first, then this definition as an update",
+        )
+    func.dims = tuple(v.name for v in items)
+    taken = tuple(_take(func, as_expr(v)) for v in values)
+    taken = tuple(cast(e.dtype.storage, e) if e.dtype is index else e for e in taken)
+    for e in taken:
+        _check_free(func, e, frozenset(func.dims))
+    func.dtypes = tuple(e.dtype for e in taken)
+    func.definitions.append(Definition(tuple(items), taken, func.dims, span=caller_span()))
+
+
+def _define_reduction(func: Func, key: object, reduction: Reduction) -> None:
+    """f[x] = sum(e, over=r)   ->   f[x] = 0; f[x] = f[x] + e"""
+    if reduction.op in ("argmin", "argmax"):
+        # f[x] is the index alone; its (value, index) pairs are a Func of their own.
+        _define_pure(func, key, (reduction,))
+        return
+    _reduce(func, key, reduction)
+
+
+def _reduce(func: Func, key: object, reduction: Reduction) -> None:
+    _define_pure(func, key, start_of(reduction))
+    _define_update(func, key, step_of(reduction, _parts(func[key])), reduction.domain)
+    if reduction.initial is None and reduction.op in ("min", "max", "argmin", "argmax"):
+        func.definitions[-1] = replace(func.definitions[-1], needs_point=True)
+
+
+def _parts(current: Expr | TupleAccess) -> tuple[Expr, ...]:
+    return tuple(current) if isinstance(current, TupleAccess) else (current,)
+
+
+def _define_update(
+    func: Func, key: object, values: tuple[object, ...], domain: Domain | None = None
+) -> None:
+    what = f"Func '{func.name}'"
+    if len(values) != len(func.dtypes):
+        raise DefinitionError(
+            "wrong-components",
+            f"{what} has {len(func.dtypes)} component(s), but this update gives {len(values)}",
+            why="an update gives every component of a tuple-valued Func, at once",
+            fix="give a tuple with one value a component",
+        )
+    surface = (*_indices(key, len(func.dims), what), *(as_expr(v) for v in values))
+    domain = _domain_of(func, surface, domain)
+    indices = tuple(_take(func, e) for e in surface[: len(func.dims)])
+    taken = tuple(
+        _as_component(func, _take(func, as_expr(v, t)), t)
+        for v, t in zip(values, func.dtypes, strict=True)
+    )
+    bound = frozenset(domain.names if domain else ())
+    pure = tuple(e.name if type(e) is Var and e.name not in bound else None for e in indices)
+    definition = Definition(indices, taken, pure, domain, span=caller_span())
+    _check_update(func, definition)
+    func.definitions.append(definition)
+
+
+def _as_component(func: Func, e: Expr, dtype: DType) -> Expr:
+    if promote(e.dtype.storage, dtype) is not dtype:
+        raise DefinitionError(
+            "update-changes-dtype",
+            f"an update of {func.name!r} gives a {e.dtype}, but {func.name!r} is {dtype}",
+            why="the dtype of a Func is that of its pure definition, and nothing narrows silently",
+            fix=f"cast the value, as in {dtype}(...), or define {func.name!r} as {e.dtype} from the start",
+        )
+    return cast(dtype, e)
+
+
+def _domain_of(func: Func, surface: tuple[Expr, ...], given: Domain | None) -> Domain | None:
+    """The one domain whose variables stand in the definition, with its predicate taken."""
+    found = domains_of(*surface)
+    if given is not None:
+        found[given.name] = given
+    if len(found) > 1:
+        raise DefinitionError(
+            "two-domains",
+            f"an update of {func.name!r} uses the domains {', '.join(map(repr, found))}",
+            why="an update runs over the points of one domain",
+            fix="make one RDom with all the dimensions, and use its variables r[0], r[1], ...",
+        )
+    for domain in found.values():
+        where = None if domain.where is None else _take(func, domain.where)
+        return Domain(domain.name, domain.dims, where)
+    return None
+
+
+def _take(func: Func, root: Expr) -> Expr:
+    """`root` over core nodes; `func` comes to depend on what it reads."""
+
+    def rule(e: Expr) -> Expr:
+        match e:
+            case RVar():
+                return Var(e.name)
+            case Access():
+                func.depends[e.source.name] = _same(func, e.source)
+                return Load(e.source.name, e.indices, e.component, e.dtype)
+            case Reduction():
+                return _lift(func, e)
+            case _:
+                return e
+
+    return rewrite(root, rule)
+
+
+def _same(func: Func, source: Source) -> Source:
+    known = func if source.name == func.name else func.depends.get(source.name, source)
+    if known is not source:
+        raise DefinitionError(
+            "name-twice",
+            f"two different things named {source.name!r} are read by {func.name!r}",
+            why="names are unique in a Pipeline: directives and generated code use them",
+            fix="rename one of them",
+        )
+    return source
+
+
+def _lift(home: Func, reduction: Reduction) -> Expr:
+    """A reduction inside a larger expression becomes the Func `<home>_<op>`."""
+    where = reduction.domain.where
+    roots = tuple(e for e in (reduction.body, where, reduction.initial) if e is not None)
+    outer = domains_of(*roots)
+    outer.pop(reduction.domain.name, None)
+    bound = {name for domain in outer.values() for name in domain.names}
+    free = {v for root in roots for v in _vars_of(root)} - set(reduction.domain.names)
+    names = [v for v in home.dims if v in free] + sorted(free - set(home.dims))
+
+    def unbind(e: Expr) -> Expr:
+        return Var(e.name) if isinstance(e, RVar) and e.name in bound else e
+
+    base = f"{home.name}_{reduction.op}"
+    taken = (base, *(f"{base}_{n}" for n in range(1, len(home.depends) + 1)))
+    lifted = Func(next(name for name in taken if name not in home.depends))
+    lifted.home, lifted.span = home.name, caller_span()
+    domain = reduction.domain
+    if where is not None:
+        domain = Domain(domain.name, domain.dims, rewrite(where, unbind))
+    key = tuple(Var(v) for v in names)
+    body = rewrite(reduction.body, unbind)
+    initial = None if reduction.initial is None else rewrite(reduction.initial, unbind)
+    whole = Reduction(reduction.op, body, domain, initial, reduction.dtype)
+    _reduce(lifted, key, whole)
+    home.depends[lifted.name] = lifted
+    component = len(lifted.dtypes) - 1
+    return Load(lifted.name, key, component, lifted.dtypes[component])
+
+
+def _vars_of(root: Expr) -> set[str]:
+    """The names of the Vars and RDom variables free in an expression."""
+    found: set[str] = set()
+    for e in postorder(root):
+        if isinstance(e, Reduction):
+            where = e.domain.where
+            inner = _vars_of(e.body) | (set() if where is None else _vars_of(where))
+            found |= inner - set(e.domain.names)
+        elif isinstance(e, RVar) or type(e) is Var:
+            found.add(e.name)
+    return found
+
+
+def _check_free(func: Func, e: Expr, known: frozenset[str]) -> None:
+    unknown = sorted(_vars_of(e) - known)
+    if unknown:
+        raise DefinitionError(
+            "unknown-var",
+            f"{', '.join(map(repr, unknown))} in the definition of {func.name!r} is bound by nothing",
+            why="the right side may use the Vars on the left"
+            + (f" ({', '.join(sorted(known))})" if known else "")
+            + ", variables of one RDom in an update, Sizes and Params",
+            fix="add it to the left side, reduce over it with over=, or declare it as Size or Param",
+        )
+
+
+def _check_update(func: Func, update: Definition) -> None:
+    """A pure Var stands in one place on the left, and in the same place in every self-reference."""
+    pure = [v for v in update.pure if v is not None]
+    known = frozenset(pure) | frozenset(update.domain.names if update.domain else ())
+    for e in exprs_of_definition(update):
+        _check_free(func, e, known)
+    misplaced = len(set(pure)) < len(pure) or any(
+        v is None and not set(pure).isdisjoint(e.free)
+        for v, e in zip(update.pure, update.indices, strict=True)
+    )
+    for load in loads_of(*update.values, *update.indices):
+        if load.buffer == func.name:
+            misplaced |= any(
+                v is not None and here is not Var(v)
+                for v, here in zip(update.pure, load.indices, strict=True)
+            )
+    if misplaced:
+        raise DefinitionError(
+            "pure-var-moved",
+            f"an update of {func.name!r} uses a pure Var in two places of {func.name!r}",
+            why="an update runs for every value of a pure Var in any order, so that Var must stand "
+            "at the same index in every self-reference, and at no other",
+            fix=f"use a variable of an RDom where {func.name!r} is read at other points",
+        )

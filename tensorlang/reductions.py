@@ -1,0 +1,139 @@
+"""Reductions: sum prod min max any all argmin argmax over a domain.
+
+C[i, j] = sum(e, over=k)        the whole right side: C[i, j] = 0, then C[i, j] = C[i, j] + e
+D[i] = 1 / sum(e, over=k)       inside one: a Func of its own, named D_sum
+"""
+
+import builtins
+
+from tensorlang.domain import RDom, Reduction, RVar
+from tensorlang.errors import DefinitionError
+from tensorlang.ir.expr import Compare, Const, Expr, Operand, arithmetic, as_expr, cast
+from tensorlang.ir.functions import identity, isnan, select
+from tensorlang.ir.types import DType, accumulator, i64
+
+_OPERATORS = {
+    "sum": "add", "prod": "mul", "min": "min", "max": "max", "any": "or", "all": "and"
+}  # fmt: skip
+
+
+def sum(e: Operand, *, over: RDom | RVar, initial: Operand = 0, dtype: DType | None = None) -> Expr:
+    """initial + the sum of e over the domain; an empty sum is `initial`.
+
+    Args:
+        e: the term. f8, f16 and bf16 accumulate in f32, bool and 8- and 16-bit integers in i32 or
+            u32, everything else in its own dtype.
+        over: the RDom that is summed over.
+        initial: where the sum starts.
+        dtype: accumulate in this dtype instead; the result has it too.
+    """
+    return _reduction("sum", e, over, initial, dtype)
+
+
+def prod(
+    e: Operand, *, over: RDom | RVar, initial: Operand = 1, dtype: DType | None = None
+) -> Expr:
+    """initial times the product of e over the domain; accumulates as `sum` does."""
+    return _reduction("prod", e, over, initial, dtype)
+
+
+def min(e: Operand, *, over: RDom | RVar, initial: Operand | None = None) -> Expr:
+    """The smallest e over the domain (and `initial`); NaN where any is NaN.
+
+    Raises: DefinitionError (empty-reduction) when the domain is empty and there is no `initial`.
+    """
+    return _reduction("min", e, over, initial, None)
+
+
+def max(e: Operand, *, over: RDom | RVar, initial: Operand | None = None) -> Expr:
+    """The largest e over the domain (and `initial`); NaN where any is NaN.
+
+    Raises: DefinitionError (empty-reduction) when the domain is empty and there is no `initial`.
+    """
+    return _reduction("max", e, over, initial, None)
+
+
+def any(e: Operand, *, over: RDom | RVar) -> Expr:
+    """Whether e holds at some point of the domain."""
+    return _reduction("any", e, over, None, None)
+
+
+def all(e: Operand, *, over: RDom | RVar) -> Expr:
+    """Whether e holds at every point of the domain."""
+    return _reduction("all", e, over, None, None)
+
+
+def argmin(e: Operand, *, over: RDom | RVar) -> Expr:
+    """The first index (i64) of the smallest e over a domain of one dimension; NaN is smallest."""
+    return _reduction("argmin", e, over, None, None)
+
+
+def argmax(e: Operand, *, over: RDom | RVar) -> Expr:
+    """The first index (i64) of the largest e over a domain of one dimension; NaN is largest."""
+    return _reduction("argmax", e, over, None, None)
+
+
+def _reduction(
+    op: str, e: Operand, over: RDom | RVar, initial: Operand | None, dtype: DType | None
+) -> Expr:
+    if not isinstance(over, (RDom, RVar)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DefinitionError(
+            "over-not-a-domain",
+            f"{op} over {over!r}",
+            why="a reduction runs over the points of an RDom",
+            fix=f'k = RDom("k", K), and {op}(e, over=k)',
+        )
+    domain = over.domain
+    body = as_expr(e)
+    if op in ("any", "all"):
+        body = body if body.dtype.is_bool else Compare("ne", body, Const(0, body.dtype))
+    elif op in ("sum", "prod"):
+        body = cast(dtype or accumulator(body.dtype), body)
+    elif body.dtype.is_bool:
+        body = cast(i64, body)
+    body = cast(body.dtype.storage, body) if body.dtype.name == "index" else body
+    needs_point = op in ("min", "max", "argmin", "argmax") and initial is None
+    if needs_point and builtins.any(_is_empty(extent) for _, _, extent in domain.dims):
+        raise DefinitionError(
+            "empty-reduction",
+            f"{op} over the empty domain {domain.name!r} has no value",
+            why="it has no point",
+            fix="give initial=" if op in ("min", "max") else "reduce over at least one point",
+        )
+    if op in ("argmin", "argmax") and len(domain.dims) != 1:
+        raise DefinitionError(
+            "argmax-rank",
+            f"{op} over {domain.name!r}, which has {len(domain.dims)} dimensions",
+            why="its value is one index",
+            fix="reduce over one dimension, or define a tuple-valued Func with an update",
+        )
+    start = None if initial is None else cast(body.dtype, as_expr(initial, body.dtype))
+    return Reduction(op, body, domain, start, i64 if op in ("argmin", "argmax") else body.dtype)
+
+
+def _is_empty(extent: Expr) -> bool:
+    return isinstance(extent, Const) and extent.value <= 0
+
+
+def start_of(reduction: Reduction) -> tuple[Expr, ...]:
+    """The values of the pure definition: the identity, or `initial`."""
+    dtype = reduction.body.dtype
+    if reduction.op in ("argmin", "argmax"):
+        worst = identity("min" if reduction.op == "argmin" else "max", dtype)
+        return (worst, cast(i64, reduction.domain.dims[0][1]))
+    if reduction.initial is not None:
+        return (reduction.initial,)
+    return (identity(_OPERATORS[reduction.op], dtype),)
+
+
+def step_of(reduction: Reduction, current: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The values of the update, from the current ones and the term."""
+    body = reduction.body
+    if reduction.op not in ("argmin", "argmax"):
+        return (arithmetic(_OPERATORS[reduction.op], current[0], body),)
+    best, at = current
+    better = body < best if reduction.op == "argmin" else best < body
+    if body.dtype.is_float:
+        better = better | (isnan(body) & ~isnan(best))
+    here = cast(i64, RVar(reduction.domain, 0))
+    return (select(better, body, best), select(better, here, at))
