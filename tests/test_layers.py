@@ -16,7 +16,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tensorlang"
 
 _BASE = {"errors", "span", "ir"}
-_WHAT_AND_HOW = _BASE | {"algorithm", "directives", "schedule", "text", "target"}
+_WRITING = {"domain", "reductions", "func", "closing"}
+_WHAT_AND_HOW = _BASE | _WRITING | {"algorithm", "directives", "schedule", "text", "target"}
 _EVERYTHING = _WHAT_AND_HOW | {"arrays", "autoschedule", "backends", "kernel", "lower", "pipeline"}
 
 # layer: the layers whose modules it may import, besides its own.
@@ -24,15 +25,22 @@ LAYERS: dict[str, set[str]] = {
     "span": set(),
     "errors": {"span"},
     "ir": {"errors", "span"},
-    "target": _BASE,
+    "machine": set(),
+    "target": _BASE | {"machine"},
     "arrays": _BASE | {"target"},
+    "overlap": _BASE | {"arrays"},
+    # The record of an algorithm, and above it what writes one.
     "algorithm": _BASE,
+    "domain": _BASE | {"algorithm"},
+    "reductions": _BASE | {"algorithm", "domain"},
+    "func": _BASE | {"algorithm", "domain", "reductions"},
+    "closing": _BASE | {"algorithm", "domain", "func"},
     "directives": _BASE | {"algorithm", "target"},
     "schedule": _BASE | {"algorithm", "directives", "target", "text"},
     "text": _BASE | {"algorithm", "directives"},
     "lower": _BASE | {"algorithm", "directives", "schedule", "target"},
     "backends": _BASE | {"target"},
-    "kernel": _BASE | {"arrays", "backends", "target"},
+    "kernel": _BASE | {"arrays", "backends", "overlap", "target"},
     "autoschedule": _WHAT_AND_HOW,
     "pipeline": _EVERYTHING,
     "testing": _EVERYTHING | {"tensorlang"},
@@ -65,6 +73,8 @@ INSIDE_A_FUNCTION: dict[str, set[str]] = {
     # Costs a second to import and may be absent.
     "torch": {"arrays", "backends.triton", "nn", "torch", "testing"},
     "triton": {"backends.triton", "nn", "torch"},
+    # Asked for only where an array already has one of its dtypes.
+    "ml_dtypes": {"arrays"},
     # Needs the packages of the `demo` extra.
     "tensorlang.demo": {"cli"},
 }
