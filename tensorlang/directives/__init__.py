@@ -1,0 +1,36 @@
+"""The directives, one family a file, and the table that a schedule's text is read with."""
+
+from tensorlang.directives.base import ROOT, Directive, Level, Placement, State
+from tensorlang.directives.hardware import GpuWarps, PipelineLoop
+from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tile, Unroll
+from tensorlang.directives.nest import Binding, Loop, Nest
+from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
+from tensorlang.directives.placement import (
+    ComputeAt,
+    ComputeInline,
+    ComputeRoot,
+    StoreAt,
+    StoreRoot,
+)
+
+DIRECTIVES: dict[str, type[Directive]] = {
+    d.keyword: d
+    for d in (
+        *(Split, Tile, Fuse, Reorder, Rename, Serial, Unroll),
+        *(Parallel, Vectorize, GpuBlocks),
+        *(ComputeInline, ComputeRoot, ComputeAt, StoreAt, StoreRoot),
+        *(PipelineLoop, GpuWarps),
+    )
+}
+
+__all__ = [
+    "DIRECTIVES",
+    "ROOT",
+    "Binding",
+    "Directive",
+    "Level",
+    "Loop",
+    "Nest",
+    "Placement",
+    "State",
+]

@@ -1,0 +1,134 @@
+"""What every directive is: plain data, with its check, its application and its text."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar
+
+from tensorlang.algorithm import Algorithm, FuncRecord
+from tensorlang.directives.nest import Loop, Nest, default_nest
+from tensorlang.errors import ScheduleError
+from tensorlang.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A place in a nest: just inside loop `loop` of Func `func`; root when both are empty."""
+
+    func: str = ""
+    loop: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.func}, {self.loop}" if self.func else "root"
+
+
+ROOT = Level()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a Func is computed and stored; `inline`: substituted into its consumers."""
+
+    compute: Level = ROOT
+    store: Level | None = None
+    inline: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+class State:
+    """What the directives applied so far have made: a nest a stage, a placement a Func."""
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self.algorithm = algorithm
+        self.funcs: Mapping[str, FuncRecord] = {f.name: f for f in algorithm.funcs}
+        self.nests: dict[tuple[str, int], Nest] = {
+            (f.name, n): default_nest(f, n)
+            for f in algorithm.funcs
+            for n in range(len(f.definitions))
+        }
+        self.placements: dict[str, Placement] = {}
+
+    def stages(self, func: str) -> tuple[Nest, ...]:
+        """The nests of all the stages of a Func, in order."""
+        return tuple(self.nests[func, n] for n in range(len(self.funcs[func].definitions)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive:
+    """One directive on one stage.  Fields are its arguments, in the order of its text form."""
+
+    keyword: ClassVar[str] = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        """Check it against what stands, and change `state`."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """As it is written: `split(x, xo, xi, 8, tail="guard")`."""
+        parts: list[str] = []
+        for f in fields(self):
+            if f.name == "span":
+                continue
+            value: Any = getattr(self, f.name)
+            if f.default is not MISSING:
+                if value != f.default:
+                    parts.append(f"{f.name}={_quoted(value)}")
+            elif isinstance(value, tuple):
+                parts.extend(map(str, value))
+            else:
+                parts.append(str(value))
+        return f"{self.keyword}({', '.join(parts)})"
+
+    def error(self, code: str, what: str, *, why: str, fix: str, nest: Nest | None = None) -> ScheduleError:
+        """A ScheduleError at the line that wrote this directive."""
+        shown = nest.show() if nest is not None else None
+        return ScheduleError(code, what, why=why, fix=fix, span=self.span, nest=shown)
+
+    def loop(self, nest: Nest, name: str) -> Loop:
+        """The loop of that name, or a ScheduleError (unknown-loop) that lists the loops."""
+        found = nest.find(name)
+        if found is None:
+            gone = any(binding.name == name for binding in nest.bindings)
+            raise self.error(
+                "unknown-loop",
+                f"cannot {self.keyword} {name!r} of {nest.stage!r}: it has no such loop",
+                why=f"{name!r} was split or fused into other loops by an earlier directive"
+                if gone
+                else "a directive names the loops that stand when it is applied",
+                fix=f"the loops of {nest.stage!r} are {', '.join(nest.names()) or 'none'}",
+                nest=nest,
+            )
+        return found
+
+    def not_a_target(self, state: State, nest: Nest, name: str) -> None:
+        """Check that no Func is computed or stored at the loop that is about to go."""
+        level = Level(nest.func, name)
+        for func, placement in state.placements.items():
+            if level in (placement.compute, placement.store):
+                raise self.error(
+                    "loop-in-use",
+                    f"cannot {self.keyword} {name!r} of {nest.stage!r}: {func!r} is placed there",
+                    why="a loop at which a Func is computed or stored has to stay",
+                    fix=f"{self.keyword} it first, and then place {func!r} at one of the new loops",
+                    nest=nest,
+                )
+
+    def new_names(self, nest: Nest, *names: str) -> None:
+        """Check that the loops to be made have names of their own."""
+        taken = {b.name for b in nest.bindings} | set(nest.names())
+        for k, name in enumerate(names):
+            if name in taken or name in names[:k]:
+                raise self.error(
+                    "loop-name-taken",
+                    f"cannot {self.keyword}: {name!r} already names a loop of {nest.stage!r}",
+                    why="each loop of a stage, also one that was split or fused away, has a name "
+                    "of its own",
+                    fix="choose another name",
+                    nest=nest,
+                )
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+

@@ -1,0 +1,248 @@
+"""split, tile, fuse, reorder, rename, serial, unroll: the shape of a nest.
+
+Loops are named outermost first, in the order in which the nest prints.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from tensorlang.directives.base import Directive, State
+from tensorlang.directives.nest import ZERO, Binding, Loop, Nest
+from tensorlang.ir.associativity import reorders_freely
+from tensorlang.ir.expr import Binary, Const, Expr, Var
+from tensorlang.ir.stmt import LoopKind
+from tensorlang.ir.types import index
+
+Tail = Literal["auto", "guard", "predicate", "shift_inwards", "round_up"]
+TAILS: tuple[str, ...] = ("auto", "guard", "predicate", "shift_inwards", "round_up")
+
+
+def ceil_div(a: Expr, factor: int) -> Expr:
+    """(a + factor - 1) // factor, folded when a is a constant."""
+    if isinstance(a, Const):
+        return Const(-(-int(a.value) // factor), index)
+    return (a + (factor - 1)) // factor
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Directive):
+    """for x in [m, m + n): s   ->   for xo in [0, ceil(n/f)): for xi in [0, f): s[x := m + xo*f + xi]
+
+    The tail says who handles n % f: `auto`, `guard` and `predicate` mask the iterations past n;
+    `shift_inwards` moves the last block back so that it ends at n (it recomputes, so pure
+    definitions only); `round_up` runs and stores up to a multiple of f.
+    """
+
+    keyword: ClassVar[str] = "split"
+    old: str
+    outer: str
+    inner: str
+    factor: int
+    tail: Tail = "auto"
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        old = self.loop(nest, self.old)
+        self.not_a_target(state, nest, self.old)
+        self.new_names(nest, self.outer, self.inner)
+        self._check(nest, old)
+        factor = Const(self.factor, index)
+        outer, inner = Var(self.outer), Var(self.inner)
+        position: Expr = outer * self.factor
+        if self.tail == "shift_inwards":
+            # An extent below the factor leaves no room to shift: then this acts as a guard.
+            last = Binary("max", old.extent - factor, ZERO)
+            position = Binary("min", position, last)
+        position = position + inner
+        guard = position < old.extent if self.tail != "round_up" else None
+        binding = Binding(self.old, old.min + position, guard)
+        made = (
+            replace(old, name=self.outer, min=ZERO, extent=ceil_div(old.extent, self.factor)),
+            replace(old, name=self.inner, min=ZERO, extent=factor),
+        )
+        loops = tuple(m for loop in nest.loops for m in (made if loop is old else (loop,)))
+        state.nests[stage] = replace(nest, loops=loops, bindings=(*nest.bindings, binding))
+
+    def _check(self, nest: Nest, old: Loop) -> None:
+        if type(self.factor) is not int or self.factor < 1:  # pyright: ignore[reportUnnecessaryComparison]
+            raise self.error(
+                "factor-not-positive",
+                f"cannot split {self.old!r} of {nest.stage!r} by {self.factor!r}",
+                why="the factor is the number of iterations of the inner loop",
+                fix="a Python int of at least 1",
+                nest=nest,
+            )
+        if self.tail not in TAILS:
+            raise self.error(
+                "unknown-tail",
+                f"cannot split {self.old!r} of {nest.stage!r} with tail={self.tail!r}",
+                why="the tail says who handles the iterations that the factor does not divide",
+                fix=f"one of {', '.join(TAILS)}",
+                nest=nest,
+            )
+        again = nest.number > 0 and self.tail == "shift_inwards"
+        past = old.reduction and self.tail == "round_up"
+        if again or past:
+            doing = "run some iterations twice" if again else "run iterations past the domain"
+            raise self.error(
+                "tail-not-legal",
+                f"cannot split {self.old!r} of {nest.stage!r} with tail={self.tail!r}",
+                why=f"it would {doing}, and an update changes its Func each time it runs",
+                fix='tail="guard" or "predicate", which mask',
+                nest=nest,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Tile(Directive):
+    """split(x, xo, xi, fx); split(y, yo, yi, fy); reorder(xo, yo, xi, yi)"""
+
+    keyword: ClassVar[str] = "tile"
+    x: str
+    y: str
+    xo: str
+    yo: str
+    xi: str
+    yi: str
+    x_factor: int
+    y_factor: int
+    tail: Tail = "auto"
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        span = self.span
+        Split(self.x, self.xo, self.xi, self.x_factor, self.tail, span=span).apply(state, stage)
+        Split(self.y, self.yo, self.yi, self.y_factor, self.tail, span=span).apply(state, stage)
+        Reorder((self.xo, self.yo, self.xi, self.yi), span=span).apply(state, stage)
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse(Directive):
+    """for o in [a, a + m): for i in [b, b + n): s   ->
+    for t in [0, m*n): s[o := a + t // n, i := b + t % n]
+    """
+
+    keyword: ClassVar[str] = "fuse"
+    outer: str
+    inner: str
+    fused: str
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        outer, inner = self.loop(nest, self.outer), self.loop(nest, self.inner)
+        for name in (self.outer, self.inner):
+            self.not_a_target(state, nest, name)
+        self.new_names(nest, self.fused)
+        at = nest.loops.index(outer)
+        if nest.loops[at + 1 : at + 2] != (inner,):
+            raise self.error(
+                "not-adjacent",
+                f"cannot fuse {self.outer!r} and {self.inner!r} of {nest.stage!r}",
+                why=f"{self.inner!r} is not the loop just inside {self.outer!r}",
+                fix="reorder the two next to each other first, outer before inner",
+                nest=nest,
+            )
+        t = Var(self.fused)
+        made = Loop(
+            self.fused,
+            ZERO,
+            outer.extent * inner.extent,
+            outer.origins | inner.origins,
+            outer.reduction or inner.reduction,
+            span=self.span,
+        )
+        bindings = (
+            Binding(self.outer, outer.min + t // inner.extent),
+            Binding(self.inner, inner.min + t % inner.extent),
+        )
+        loops = (*nest.loops[:at], made, *nest.loops[at + 2 :])
+        state.nests[stage] = replace(nest, loops=loops, bindings=(*nest.bindings, *bindings))
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder(Directive):
+    """The named loops change places so that they stand in the given order, outermost first."""
+
+    keyword: ClassVar[str] = "reorder"
+    order: tuple[str, ...]
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        named = [self.loop(nest, name) for name in self.order]
+        if len(set(self.order)) < len(self.order):
+            raise self.error(
+                "loop-named-twice",
+                f"cannot reorder {nest.stage!r}: a loop is named twice",
+                why="each loop has one place",
+                fix="name each loop once, outermost first",
+                nest=nest,
+            )
+        queue = iter(named)
+        loops = tuple(next(queue) if loop.name in self.order else loop for loop in nest.loops)
+        self._check(state, nest, loops)
+        state.nests[stage] = replace(nest, loops=loops)
+
+    def _check(self, state: State, nest: Nest, loops: tuple[Loop, ...]) -> None:
+        before = [loop.name for loop in nest.loops if loop.reduction]
+        after = [loop.name for loop in loops if loop.reduction]
+        definition = state.funcs[nest.func].definitions[nest.number]
+        if before != after and not reorders_freely(
+            nest.func, definition.indices, definition.values
+        ):
+            raise self.error(
+                "order-matters",
+                f"cannot reorder the RDom loops {', '.join(before)} of {nest.stage!r}",
+                why=f"the update reads {nest.func!r} and is not a known associative and commutative "
+                "operation, so that its points must run in order",
+                fix=f"keep the order {', '.join(before)}",
+                nest=nest,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Rename(Directive):
+    """for x: s   ->   for y: s[x := y]"""
+
+    keyword: ClassVar[str] = "rename"
+    old: str
+    new: str
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        self.loop(nest, self.old)
+        self.not_a_target(state, nest, self.old)
+        self.new_names(nest, self.new)
+        nest = nest.update(self.old, lambda loop: replace(loop, name=self.new))
+        bindings = (*nest.bindings, Binding(self.old, Var(self.new)))
+        state.nests[stage] = replace(nest, bindings=bindings)
+
+
+@dataclass(frozen=True, slots=True)
+class Serial(Directive):
+    """The iterations run one after the other (the default)."""
+
+    keyword: ClassVar[str] = "serial"
+    var: str
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        self.loop(nest, self.var)
+        state.nests[stage] = nest.update(
+            self.var, lambda loop: replace(loop, kind=LoopKind.SERIAL, span=self.span)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unroll(Directive):
+    """for x in [m, m + n): s   ->   s[x := m]; ...; s[x := m + n - 1]     (n a constant)"""
+
+    keyword: ClassVar[str] = "unroll"
+    var: str
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        self.loop(nest, self.var)
+        state.nests[stage] = nest.update(
+            self.var, lambda loop: replace(loop, kind=LoopKind.UNROLLED, span=self.span)
+        )
+
+

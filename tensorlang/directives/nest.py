@@ -1,0 +1,104 @@
+"""The loops of one stage, as its schedule has made them so far.
+
+A nest starts as the default nest (pure Vars in index order, then RDom variables) and directives
+rewrite it.  Loops are outermost first.  A loop that was split or fused away is recovered from the
+loops that took its place by a Binding, and the iterations that its extent does not have are masked
+by the Binding's guard.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tensorlang.algorithm import Definition, FuncRecord
+from tensorlang.ir.expr import Const, Expr, Var
+from tensorlang.ir.stmt import Hints, LoopKind
+from tensorlang.ir.types import index
+from tensorlang.span import Span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """One loop.  `origins`: the dimensions it comes from; `reduction`: one is an RDom variable."""
+
+    name: str
+    min: Expr
+    extent: Expr
+    origins: frozenset[str]
+    reduction: bool = False
+    kind: LoopKind = LoopKind.SERIAL
+    hints: Hints = ()
+    span: Span | None = field(default=None, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binding:
+    """name stands for value; where `guard` is false the iteration is not one of the loop's."""
+
+    name: str
+    value: Expr
+    guard: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nest:
+    """The loops of stage `number` of `func`.  Later bindings may use earlier ones' loops, not names:
+    `bindings` are in the order of the directives, so they are evaluated last to first."""
+
+    func: str
+    number: int
+    loops: tuple[Loop, ...]
+    bindings: tuple[Binding, ...] = ()
+
+    @property
+    def stage(self) -> str:
+        return stage_name(self.func, self.number)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(loop.name for loop in self.loops)
+
+    def find(self, name: str) -> Loop | None:
+        return next((loop for loop in self.loops if loop.name == name), None)
+
+    def update(self, name: str, change: Callable[[Loop], Loop]) -> "Nest":
+        """The nest with one loop changed."""
+        loops = tuple(change(loop) if loop.name == name else loop for loop in self.loops)
+        return replace(self, loops=loops)
+
+    def show(self) -> str:
+        """`for y in [0, H): for x_o in ...: f`, one line, for errors."""
+        loops = "".join(f"{_keyword(loop.kind)} {loop.name}: " for loop in self.loops)
+        return f"{loops}{self.stage}"
+
+
+def _keyword(kind: LoopKind) -> str:
+    return "for" if kind is LoopKind.SERIAL else kind.value
+
+
+def stage_name(func: str, number: int) -> str:
+    """As a schedule writes it: `C`, `C.update(0)`."""
+    return func if number == 0 else f"{func}.update({number - 1})"
+
+
+def region_name(func: str, dim: str, part: str) -> str:
+    """The name, bound by Let, of a part of the region of a Func: min, extent, first or last."""
+    return f"{func}.{dim}.{part}"
+
+
+def default_nest(func: FuncRecord, number: int) -> Nest:
+    """The loops of a stage before any directive."""
+    definition = func.definitions[number]
+    loops = [_pure_loop(func, definition, k) for k, v in enumerate(definition.pure) if v is not None]
+    if definition.domain is not None:
+        for name, low, extent in definition.domain.dims:
+            loops.append(Loop(name, low, extent, frozenset((name,)), reduction=True))
+    return Nest(func.name, number, tuple(loops))
+
+
+def _pure_loop(func: FuncRecord, definition: Definition, position: int) -> Loop:
+    name, dim = definition.pure[position] or "", func.dims[position]
+    low = Var(region_name(func.name, dim, "min"))
+    extent = Var(region_name(func.name, dim, "extent"))
+    return Loop(name, low, extent, frozenset((name,)))
+
+
+ZERO, ONE = Const(0, index), Const(1, index)

@@ -1,0 +1,331 @@
+"""HOW to compute: a Schedule is an ordered list of directives over one algorithm, as plain data."""
+
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, Protocol, TypeAlias
+
+from tensorlang.algorithm import Algorithm
+from tensorlang.directives import DIRECTIVES, Directive, State
+from tensorlang.directives.hardware import GpuWarps, PipelineLoop
+from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tail, Tile, Unroll
+from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
+from tensorlang.directives.placement import (
+    ComputeAt,
+    ComputeInline,
+    ComputeRoot,
+    StoreAt,
+    StoreRoot,
+)
+from tensorlang.errors import ParseError, ScheduleError
+from tensorlang.lower import lower_stages
+from tensorlang.ir.loop_nest import loop_nest
+from tensorlang.span import Span, caller_span
+from tensorlang.text.schedules import DirectiveCall, parse_directives
+
+
+class Named(Protocol):
+    """A Var, an RDom variable, a Func or an Input: what a directive takes by its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class HasAlgorithm(Protocol):
+    """A Pipeline: what a Schedule is made for."""
+
+    @property
+    def algorithm(self) -> Algorithm: ...
+
+
+LoopName: TypeAlias = str | Named
+FuncName: TypeAlias = str | Named
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A directive, and the stage that it was applied to."""
+
+    func: str
+    number: int
+    directive: Directive
+
+
+class Schedule:
+    """The directives of a Pipeline, in the order in which they were applied.
+
+    s = Schedule(blur)
+    s[blur_y].tile(y, x, yo, xo, yi, xi, 8, 64).vectorize(xi).parallel(yo)
+    s[blur_x].compute_at(blur_y, xo).vectorize(x)
+
+    `print(s)` shows it as text that `Schedule.parse` reads back.  Two Schedules are equal when
+    their algorithm and their text are.
+    """
+
+    __slots__ = ("_state", "algorithm", "applied")
+
+    def __init__(self, pipeline: HasAlgorithm | Algorithm) -> None:
+        known = isinstance(pipeline, Algorithm)
+        self.algorithm: Algorithm = pipeline if known else pipeline.algorithm
+        self.applied: tuple[Applied, ...] = ()
+        self._state = State(self.algorithm)
+
+    def __getitem__(self, func: FuncName) -> "Stage":
+        name = _name(func)
+        if name not in self._state.funcs:
+            raise ScheduleError(
+                "unknown-func",
+                f"Pipeline {self.algorithm.name!r} has no Func {name!r} to schedule",
+                why="a schedule names the Funcs that the outputs need",
+                fix=f"its Funcs are {', '.join(self._state.funcs)}",
+            )
+        return Stage(self, name, 0)
+
+    @property
+    def state(self) -> State:
+        """The nests and placements that the directives make."""
+        return self._state
+
+    def apply(self, func: str, number: int, directive: Directive) -> None:
+        """Check a directive and add it; a directive that is refused changes nothing."""
+        # Directives replace values in the two tables, so a shallow copy is enough to go back to.
+        nests, placements = dict(self._state.nests), dict(self._state.placements)
+        try:
+            directive.apply(self._state, (func, number))
+        except ScheduleError:
+            self._state.nests, self._state.placements = nests, placements
+            raise
+        self.applied = (*self.applied, Applied(func, number, directive))
+
+    def copy(self) -> "Schedule":
+        """A Schedule with the same directives, which can then go its own way."""
+        made = Schedule(self.algorithm)
+        for a in self.applied:
+            made.apply(a.func, a.number, a.directive)
+        return made
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Schedule":
+        return self.copy()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def __repr__(self) -> str:
+        return f"<Schedule of {self.algorithm.name!r}: {len(self.applied)} directives>"
+
+    def _lines(self) -> Iterable[str]:
+        line, stage = "", ("", -1)
+        for a in self.applied:
+            if (a.func, a.number) != stage:
+                if line:
+                    yield line
+                stage = (a.func, a.number)
+                line = f"s[{a.func}]" + (f".update({a.number - 1})" if a.number else "")
+            line += f".{a.directive.text()}"
+        if line:
+            yield line
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        return self.algorithm is other.algorithm and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash((self.algorithm.name, str(self)))
+
+    def to_python(self) -> str:
+        """The schedule as a Python program over the Funcs' names, with the Vars that it needs."""
+        names = dict.fromkeys(v for a in self.applied for v in _loop_names(a.directive))
+        preamble = [f'{name} = Var("{name}")' for name in names]
+        return "\n".join([*preamble, f"s = Schedule({self.algorithm.name})", *self._lines()]) + "\n"
+
+    @staticmethod
+    def parse(text: str, pipeline: HasAlgorithm | Algorithm, path: str = "<schedule>") -> "Schedule":
+        """The Schedule that `text` (as printed by `str`) describes, for `pipeline`.
+
+        Raises: ParseError (syntax, unknown-directive, bad-arguments), ScheduleError as each
+            directive does; both point into the text.
+        """
+        made = Schedule(pipeline)
+        for call in parse_directives(text, path):
+            if call.func not in made.state.funcs:
+                raise _parse_error(
+                    "unknown-func",
+                    f"Pipeline {made.algorithm.name!r} has no Func {call.func!r}",
+                    "a schedule names the Funcs that the outputs need",
+                    f"its Funcs are {', '.join(made.state.funcs)}",
+                    call.span,
+                )
+            stage = Stage(made, call.func, 0)
+            if call.number:
+                stage = stage.update(call.number - 1)
+            made.apply(call.func, call.number, _directive_of(call))
+        return made
+
+    def loop_nest(self) -> str:
+        """The loops as pseudo-code, outermost first, with what is computed where."""
+        return loop_nest(lower_stages(self.algorithm, self._state))
+
+
+class Stage:
+    """One stage of a Func in a Schedule: what directives are called on.  They chain."""
+
+    __slots__ = ("_func", "_number", "_schedule")
+
+    def __init__(self, schedule: Schedule, func: str, number: int) -> None:
+        self._schedule, self._func, self._number = schedule, func, number
+
+    def __repr__(self) -> str:
+        return f"<stage {self._number} of {self._func!r}: {self._nest().show()}>"
+
+    def _nest(self) -> Any:
+        return self._schedule.state.nests[self._func, self._number]
+
+    def update(self, number: int = 0) -> "Stage":
+        """The update definition `number`, counted from 0, as the stage to schedule."""
+        updates = len(self._schedule.state.funcs[self._func].definitions) - 1
+        if not 0 <= number < updates:
+            raise ScheduleError(
+                "unknown-update",
+                f"{self._func!r} has no update {number}",
+                why=f"it has {updates} update definition(s), numbered from 0",
+                fix=f"s[{self._func}].update(0)" if updates else f"schedule s[{self._func}] itself",
+            )
+        return Stage(self._schedule, self._func, number + 1)
+
+    def _apply(self, directive: Directive) -> "Stage":
+        directive = replace(directive, span=caller_span())
+        self._schedule.apply(self._func, self._number, directive)
+        return self
+
+    def split(
+        self, old: LoopName, outer: LoopName, inner: LoopName, factor: int, *, tail: Tail = "auto"
+    ) -> "Stage":
+        return self._apply(Split(_name(old), _name(outer), _name(inner), factor, tail))
+
+    def tile(
+        self,
+        x: LoopName,
+        y: LoopName,
+        xo: LoopName,
+        yo: LoopName,
+        xi: LoopName,
+        yi: LoopName,
+        x_factor: int,
+        y_factor: int,
+        *,
+        tail: Tail = "auto",
+    ) -> "Stage":
+        x, y, xo, yo, xi, yi = map(_name, (x, y, xo, yo, xi, yi))
+        return self._apply(Tile(x, y, xo, yo, xi, yi, x_factor, y_factor, tail))
+
+    def fuse(self, outer: LoopName, inner: LoopName, fused: LoopName) -> "Stage":
+        return self._apply(Fuse(_name(outer), _name(inner), _name(fused)))
+
+    def reorder(self, *order: LoopName) -> "Stage":
+        return self._apply(Reorder(tuple(map(_name, order))))
+
+    def rename(self, old: LoopName, new: LoopName) -> "Stage":
+        return self._apply(Rename(_name(old), _name(new)))
+
+    def serial(self, var: LoopName) -> "Stage":
+        return self._apply(Serial(_name(var)))
+
+    def unroll(self, var: LoopName) -> "Stage":
+        return self._apply(Unroll(_name(var)))
+
+    def parallel(self, var: LoopName) -> "Stage":
+        return self._apply(Parallel(_name(var)))
+
+    def vectorize(self, var: LoopName) -> "Stage":
+        return self._apply(Vectorize(_name(var)))
+
+    def gpu_blocks(self, *vars: LoopName) -> "Stage":
+        return self._apply(GpuBlocks(tuple(map(_name, vars))))
+
+    def compute_inline(self) -> "Stage":
+        return self._apply(ComputeInline())
+
+    def compute_root(self) -> "Stage":
+        return self._apply(ComputeRoot())
+
+    def compute_at(self, func: FuncName, var: LoopName) -> "Stage":
+        return self._apply(ComputeAt(_name(func), _name(var)))
+
+    def store_at(self, func: FuncName, var: LoopName) -> "Stage":
+        return self._apply(StoreAt(_name(func), _name(var)))
+
+    def store_root(self) -> "Stage":
+        return self._apply(StoreRoot())
+
+    def pipeline(self, var: LoopName, stages: int = 2) -> "Stage":
+        return self._apply(PipelineLoop(_name(var), stages))
+
+    def gpu_warps(self, warps: int) -> "Stage":
+        return self._apply(GpuWarps(warps))
+
+
+# The manual page of a directive is the docstring of its class, beside its check and application.
+for _keyword, _directive in DIRECTIVES.items():
+    getattr(Stage, _keyword).__doc__ = _directive.__doc__
+
+
+def _name(thing: object) -> str:
+    name = thing if isinstance(thing, str) else getattr(thing, "name", None)
+    if not isinstance(name, str):
+        raise ScheduleError(
+            "not-a-name",
+            f"{thing!r} names no loop or Func",
+            why="directives take Vars, RDom variables, Funcs, or their names",
+            fix='give a Var such as Var("xo"), or the string "xo"',
+        )
+    return name
+
+
+def _loop_names(directive: Directive) -> Iterable[str]:
+    for f in fields(directive):
+        value = getattr(directive, f.name)
+        if f.name in ("func", "span", "tail") or f.default is not MISSING:
+            continue
+        yield from (v for v in (value if isinstance(value, tuple) else (value,)) if type(v) is str)  # type: ignore[misc]
+
+
+def _directive_of(call: DirectiveCall) -> Directive:
+    """The directive that a parsed call writes."""
+    made = DIRECTIVES.get(call.keyword)
+    if made is None:
+        raise _parse_error(
+            "unknown-directive",
+            f"there is no directive {call.keyword!r}",
+            "a chain is made of directives",
+            f"one of {', '.join(sorted(DIRECTIVES))}",
+            call.span,
+        )
+    parameters = [f for f in fields(made) if f.name != "span"]
+    variadic = len(parameters) == 1 and str(parameters[0].type).startswith("tuple")
+    args: tuple[Any, ...] = (call.args,) if variadic else call.args
+    required = sum(f.default is MISSING for f in parameters)
+    given = len(args) + sum(f.name in call.named for f in parameters[len(args) :])
+    fits = required <= given <= len(parameters) and len(args) + len(call.named) == given
+    if not fits or not all(map(_fits, parameters, args)):
+        shown = ", ".join(f.name for f in parameters)
+        raise _parse_error(
+            "bad-arguments",
+            f"{call.keyword} does not take these arguments",
+            "names stand for loops and Funcs, ints for factors",
+            f"{call.keyword}({shown})",
+            call.span,
+        )
+    return made(*args, **call.named, span=call.span)  # type: ignore[arg-type]
+
+
+def _fits(parameter: Any, value: object) -> bool:
+    wanted = str(getattr(parameter.type, "__name__", parameter.type))
+    if wanted.startswith("tuple"):
+        return isinstance(value, tuple) and all(isinstance(v, str) for v in value)
+    return isinstance(value, int if wanted == "int" else str)
+
+
+def _parse_error(code: str, what: str, why: str, fix: str, span: Span) -> ParseError:
+    return ParseError(code, what, why=why, fix=fix, span=span)
