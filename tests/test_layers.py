@@ -36,9 +36,10 @@ LAYERS: dict[str, set[str]] = {
     "func": _BASE | {"algorithm", "domain", "reductions"},
     "closing": _BASE | {"algorithm", "domain", "func"},
     "directives": _BASE | {"algorithm", "target"},
-    "schedule": _BASE | {"algorithm", "directives", "target", "text"},
-    "text": _BASE | {"algorithm", "directives"},
-    "lower": _BASE | {"algorithm", "directives", "schedule", "target"},
+    "text": _BASE | {"algorithm"},
+    # A schedule shows its loops, so it knows the passes; they know only the directives' data.
+    "lower": _BASE | {"algorithm", "directives", "target"},
+    "schedule": _BASE | {"algorithm", "directives", "lower", "target", "text"},
     "backends": _BASE | {"target"},
     "kernel": _BASE | {"arrays", "backends", "overlap", "target"},
     "autoschedule": _WHAT_AND_HOW,
