@@ -99,9 +99,8 @@ assert np.array_equal(blurred, by_hand)
 # %% [markdown]
 # ## How
 #
-# A `Schedule` is a list of directives over one Pipeline. An empty one means: compute every Func
-# over all that is needed of it, then the next, each with plain loops, outermost first in the order
-# of its indices. `loop_nest()` shows the loops.
+# A `Schedule` is a list of directives over one Pipeline. An empty one gives plain loops, outermost
+# first in the order of the indices. `loop_nest()` shows them.
 
 # %%
 plain = Schedule(blur)
@@ -112,6 +111,16 @@ print(plain.loop_nest())
 #
 # This is the question that matters most. There are two extremes.
 #
+# **Inline.** That is what you just saw, since it is the default: `blur_x` has no loops of its own,
+# and its definition stands where it is read. Nothing is stored. But `blur_y` reads three points of
+# it, so that everything is computed three times.
+
+# %%
+inlined = Schedule(blur)
+inlined[blur_x].compute_inline()
+assert inlined.loop_nest() == plain.loop_nest()
+
+# %% [markdown]
 # **Root.** All of `blur_x`, before any of `blur_y`. Each value is computed once. But it is written
 # to memory and read back three times, and when the picture is larger than the cache, memory is what
 # you wait for.
@@ -120,15 +129,6 @@ print(plain.loop_nest())
 breadth_first = Schedule(blur)
 breadth_first[blur_x].compute_root()
 print(breadth_first.loop_nest())
-
-# %% [markdown]
-# **Inline.** `blur_x` has no loops of its own: its definition stands where it is read. Nothing is
-# stored. But `blur_y` reads three points of it, so that everything is computed three times.
-
-# %%
-inlined = Schedule(blur)
-inlined[blur_x].compute_inline()
-print(inlined.loop_nest())
 
 # %% [markdown]
 # **In between.** Cut `blur_y` into strips of 32 rows, and compute for each strip what it needs of
@@ -170,8 +170,8 @@ print(fast.loop_nest())
 
 # %%
 schedules = {
-    "breadth first": breadth_first,
     "inlined": inlined,
+    "breadth first": breadth_first,
     "strips": strips,
     "fast": fast,
 }
