@@ -16,8 +16,8 @@ blur[y, x] = (blur_y[y, x - 1] + 2 * blur_y[y, x] + blur_y[y, x + 1]) / 4
 sharp[y, x] = clamp(image[y, x] + amount * (image[y, x] - blur[y, x]), 0, 1)
 sharpen = Pipeline("sharpen", inputs=[image], outputs={sharp: [H, W]})
 
-# How: in tiles.  blur_y is computed for each tile with a column more on either side; blur, read once
-# at each point, stands where it is read.
+# How: in tiles.  blur_y is computed for each tile with a column more on either side; blur, of one
+# definition, stands where it is read.
 yo, xo, yi, xi = Var("yo"), Var("xo"), Var("yi"), Var("xi")
 tiles = Schedule(sharpen)
 tiles[sharp].tile(y, x, yo, xo, yi, xi, 32, 64).parallel(yo).vectorize(xi)
