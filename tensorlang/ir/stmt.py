@@ -248,3 +248,11 @@ def block(*statements: Stmt) -> Stmt:
     for s in statements:
         flat.extend(s.statements if isinstance(s, Block) else (s,))
     return flat[0] if len(flat) == 1 else Block(tuple(flat))
+
+
+def touches(stmt: Stmt, buffer: str) -> bool:
+    """Whether the statement loads from or stores to `buffer`."""
+    return any(
+        (isinstance(s, Store) and s.buffer == buffer) or any(buffer in e.reads for e in exprs_of(s))
+        for s in walk(stmt)
+    )

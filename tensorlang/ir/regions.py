@@ -1,0 +1,240 @@
+"""The region of each Func that its consumers need, from the loads that stand in a program.
+
+A region is four names a dimension, bound by Let around the Func's storage:
+
+    f.x.min, f.x.extent     what is allocated and looped over
+    f.x.first, f.x.last     what is needed: the rest is computed by no iteration (a guard)
+
+Two intervals are found for every index.  The loose one lets every loop run over its whole range, so
+that the extent of a tile comes out constant; the tight one also uses guards, `where` and select.
+Where the tight extent is constant, or the loose one is not, the region is the tight one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tensorlang.errors import InternalError
+from tensorlang.ir.expr import Const, Expr, Load, Select, Unary
+from tensorlang.ir.facts import Facts
+from tensorlang.ir.interval import Interval, bounds_of, sharpen, union
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.stmt import (
+    Allocate,
+    For,
+    If,
+    Let,
+    Stage,
+    Stmt,
+    Store,
+    children_of,
+    exprs_of,
+    map_children,
+)
+from tensorlang.ir.types import index
+from tensorlang.span import Span
+
+REGION_PARTS = ("min", "extent", "first", "last")
+ZERO, ONE = Const(0, index), Const(1, index)
+Ranges: TypeAlias = Mapping[str, Interval]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """A load or store of a buffer: two intervals an index, and where it stands.
+
+    An interval is None where the index is the Func's own loop over its region.  `extents`: upper
+    bounds of the extents of the loops around it; where one is <= 0 the access never happens.
+    """
+
+    loose: tuple[Interval | None, ...]
+    tight: tuple[Interval | None, ...]
+    extents: tuple[Expr, ...]
+    span: Span | None = None
+
+
+def infer_regions(body: Stmt, facts: Facts = Facts.none) -> Stmt:
+    """Every region shrunk to what is needed where its Func is allocated."""
+    match body:
+        case Let() if (region := _open_region(body)) is not None:
+            lets, allocate = region
+            facts = _with_let(facts, body.var, body.value)
+            inner = infer_regions(allocate.body, facts)
+            dims = [_region(accesses, facts) for accesses in _by_dim(inner, allocate.buffer.name)]
+            values = [value for dim in dims for value in dim]
+            result: Stmt = replace(allocate, body=inner)
+            for let, value in reversed(list(zip(lets, values, strict=True))):
+                result = Let(let.var, value, result)
+            return result
+        case Let():
+            facts = _with_let(facts, body.var, body.value)
+        case For():
+            facts = facts.with_range(body.var, body.min, body.extent)
+        case If():
+            facts = facts.assume(body.condition)
+        case _:
+            pass
+    return map_children(body, lambda child: infer_regions(child, facts))
+
+
+def _with_let(facts: Facts, name: str, value: Expr) -> Facts:
+    return facts.with_range(name, value, ONE) if value.dtype is index else facts
+
+
+def _open_region(stmt: Let) -> tuple[list[Let], Allocate] | None:
+    """The Lets of a region and the allocation that they stand around."""
+    lets: list[Let] = []
+    func, _, part = stmt.var.rpartition(".")
+    if part != REGION_PARTS[0] or "." not in func:
+        return None
+    func = func.rpartition(".")[0]
+    inner: Stmt = stmt
+    while isinstance(inner, Let) and inner.var.startswith(f"{func}."):
+        lets.append(inner)
+        inner = inner.body
+    if isinstance(inner, Allocate) and inner.buffer.name == func:
+        return lets, inner
+    return None
+
+
+def _by_dim(body: Stmt, func: str) -> list[list[tuple[Interval, Interval, Span | None]]]:
+    """For each dimension of a Func, the intervals of all accesses to it."""
+    accesses = list(accesses_of(body, func))
+    rank = len(accesses[0].loose) if accesses else 0
+    dims: list[list[tuple[Interval, Interval, Span | None]]] = [[] for _ in range(rank)]
+    for access in accesses:
+        for dim, loose, tight in zip(dims, access.loose, access.tight, strict=True):
+            if loose is not None and tight is not None:
+                dim.append((loose, tight, access.span))
+    return dims
+
+
+def _region(
+    needs: list[tuple[Interval, Interval, Span | None]], facts: Facts
+) -> tuple[Expr, Expr, Expr, Expr]:
+    """min, extent, first and last of one dimension."""
+    if not needs:
+        return ZERO, ZERO, ZERO, Const(-1, index)
+    loose, tight = needs[0][:2]
+    for a, b, _ in needs[1:]:
+        loose, tight = union(loose, a, facts), union(tight, b, facts)
+    if tight.lo is None or tight.hi is None:
+        raise InternalError("the region of a Func is unbounded; unbounded_index should refuse it")
+    first, last = simplify(tight.lo, facts), simplify(tight.hi, facts)
+    extent = simplify(last - first + 1, facts)
+    if isinstance(extent, Const) or loose.lo is None or loose.hi is None:
+        return first, extent, first, last
+    whole = simplify(loose.hi - loose.lo + 1, facts)
+    if isinstance(whole, Const):
+        return simplify(loose.lo, facts), whole, first, last
+    return first, extent, first, last
+
+
+def accesses_of(body: Stmt, buffer: str) -> Iterator[Access]:
+    """Every load of `buffer`, and every store to it, below `body`."""
+    touching: dict[Stmt, bool] = {}
+    yield from _accesses(body, buffer, _Scope({}, {}, (), None), touching)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scope:
+    """What is known of the names bound between `body` and here."""
+
+    loose: Ranges
+    tight: Ranges
+    extents: tuple[Expr, ...]
+    span: Span | None
+
+
+def _touches(stmt: Stmt, buffer: str, memo: dict[Stmt, bool]) -> bool:
+    if stmt not in memo:
+        memo[stmt] = (
+            (isinstance(stmt, Store) and stmt.buffer == buffer)
+            or any(buffer in e.reads for e in exprs_of(stmt))
+            or any([_touches(child, buffer, memo) for child in children_of(stmt)])
+        )
+    return memo[stmt]
+
+
+def _accesses(
+    stmt: Stmt, buffer: str, scope: _Scope, memo: dict[Stmt, bool]
+) -> Iterator[Access]:
+    if not _touches(stmt, buffer, memo):
+        return
+    if isinstance(stmt, (Stage, Store)):
+        scope = replace(scope, span=stmt.span)
+    for e in exprs_of(stmt):
+        for load, conditions in _guarded_loads(e, buffer):
+            yield _access(load.indices, buffer, scope, conditions)
+    if isinstance(stmt, Store) and stmt.buffer == buffer:
+        yield _access(stmt.indices, buffer, scope, ())
+    scope = _enter(stmt, scope)
+    for child in children_of(stmt):
+        yield from _accesses(child, buffer, scope, memo)
+
+
+def _enter(stmt: Stmt, scope: _Scope) -> _Scope:
+    match stmt:
+        case Let() if stmt.value.dtype is index:
+            return replace(
+                scope,
+                loose={**scope.loose, stmt.var: bounds_of(stmt.value, scope.loose)},
+                tight={**scope.tight, stmt.var: bounds_of(stmt.value, scope.tight)},
+            )
+        case For():
+            extent = bounds_of(stmt.extent, scope.tight).hi
+            extents = scope.extents if extent is None else (*scope.extents, extent)
+            return replace(
+                scope,
+                loose={**scope.loose, stmt.var: _range_of(stmt, scope.loose)},
+                tight={**scope.tight, stmt.var: _range_of(stmt, scope.tight)},
+                extents=extents,
+            )
+        case If():
+            return replace(scope, tight=sharpen(scope.tight, stmt.condition))
+        case _:
+            return scope
+
+
+def _range_of(loop: For, ranges: Ranges) -> Interval:
+    return Interval(
+        bounds_of(loop.min, ranges).lo, bounds_of(loop.min + loop.extent - 1, ranges).hi
+    )
+
+
+def _guarded_loads(root: Expr, buffer: str) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
+    """The loads of `buffer` below an expression, each with the select conditions it is under."""
+    seen: set[tuple[Expr, tuple[Expr, ...]]] = set()
+    stack: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ())]
+    while stack:
+        e, conditions = stack.pop()
+        if buffer not in e.reads or (e, conditions) in seen:
+            continue
+        seen.add((e, conditions))
+        if isinstance(e, Load) and e.buffer == buffer:
+            yield e, conditions
+        if isinstance(e, Select):
+            stack.append((e.b, (*conditions, Unary("not", e.condition))))
+            stack.append((e.a, (*conditions, e.condition)))
+            stack.append((e.condition, conditions))
+        else:
+            stack.extend((child, conditions) for child in e.children)
+
+
+def _access(
+    indices: tuple[Expr, ...], buffer: str, scope: _Scope, conditions: tuple[Expr, ...]
+) -> Access:
+    tight = scope.tight
+    for condition in conditions:
+        tight = sharpen(tight, condition)
+    own = f"{buffer}."
+    pairs = [(bounds_of(e, scope.loose), bounds_of(e, tight)) for e in indices]
+    kept = [(None, None) if _mentions(a, own) else (a, b) for a, b in pairs]
+    return Access(
+        tuple(a for a, _ in kept), tuple(b for _, b in kept), scope.extents, scope.span
+    )
+
+
+def _mentions(interval: Interval, prefix: str) -> bool:
+    ends = [e for e in (interval.lo, interval.hi) if e is not None]
+    return any(name.startswith(prefix) for e in ends for name in e.free)

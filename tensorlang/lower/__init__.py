@@ -1,0 +1,110 @@
+"""The engine: from an algorithm and a schedule to loop IR, as one list of passes.
+
+Each pass is a function in the file of its name.  Between any two passes the program is valid,
+prints, and runs in the interpreter with the same result.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tensorlang.algorithm import Algorithm
+from tensorlang.directives import State
+from tensorlang.ir.stmt import Assert, Program, Stmt, block
+from tensorlang.lower.build_nests import build_nests
+from tensorlang.lower.check_inputs import check_inputs
+from tensorlang.lower.check_schedule import check_lanes, check_schedule
+from tensorlang.lower.choose_placements import choose_placements
+from tensorlang.lower.infer_bounds import infer_bounds
+from tensorlang.lower.inline_funcs import inline_funcs
+from tensorlang.lower.place_stages import place_stages
+from tensorlang.lower.plan import Plan
+from tensorlang.lower.simplify_program import simplify_program
+from tensorlang.lower.trim_loops import trim_loops
+from tensorlang.lower.unroll_loops import unroll_loops
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One step; `requires` and `ensures` name facts about the program, which a test chains."""
+
+    run: Callable[[Program], Program]
+    requires: frozenset[str] = frozenset()
+    ensures: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledPass:
+    """A step that still reads the schedule; none comes after placement."""
+
+    run: Callable[[Program, Plan], Program]
+    requires: frozenset[str] = frozenset()
+    ensures: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+
+Step: TypeAlias = Pass | ScheduledPass
+
+
+def _facts(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+PASSES: tuple[Step, ...] = (
+    ScheduledPass(inline_funcs, _facts("all-at-root"), _facts("inlined")),
+    ScheduledPass(place_stages, _facts("all-at-root", "inlined"), _facts("placed")),
+    Pass(infer_bounds, _facts("placed"), _facts("bounds-known")),
+    Pass(simplify_program, _facts("bounds-known"), _facts("simplified")),
+    Pass(trim_loops, _facts("simplified"), _facts("guards-folded")),
+    Pass(check_lanes, _facts("simplified"), _facts("lanes-legal")),
+    Pass(unroll_loops, _facts("simplified", "guards-folded"), _facts("unrolled")),
+)
+
+Trace: TypeAlias = Callable[[str, Program], None]
+
+
+def lower(
+    algorithm: Algorithm,
+    state: State,
+    *,
+    asserts: tuple[Assert, ...] | None = None,
+    trace: Trace | None = None,
+) -> Program:
+    """The loop program of an algorithm under a schedule.
+
+    Args:
+        asserts: what a call has to check, where `check_inputs` was run before.
+        trace: called with the name of each pass and the program after it.
+    Raises: ScheduleError for what only the whole schedule shows; DefinitionError (unbounded-index).
+    """
+    asserts = check_inputs(algorithm) if asserts is None else asserts
+    program = _run(algorithm, state, PASSES, trace)
+    return replace(program, body=block(*asserts, program.body))
+
+
+def lower_stages(algorithm: Algorithm, state: State) -> Stmt:
+    """The loops as the schedule wrote them, before unrolling: for `loop_nest`."""
+    names = [step.name for step in PASSES]
+    return _run(algorithm, state, PASSES[: names.index("unroll_loops")], None).body
+
+
+def _run(
+    algorithm: Algorithm, state: State, passes: tuple[Step, ...], trace: Trace | None
+) -> Program:
+    plan = Plan(algorithm, state.nests, choose_placements(algorithm, state))
+    check_schedule(plan)
+    program = build_nests(plan)
+    if trace is not None:
+        trace("build_nests", program)
+    for step in passes:
+        program = step.run(program, plan) if isinstance(step, ScheduledPass) else step.run(program)
+        if trace is not None:
+            trace(step.name, program)
+    return program

@@ -1,0 +1,147 @@
+"""The first program of a schedule: every Func at root, its stages one after the other."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tensorlang.algorithm import Definition, FuncRecord
+from tensorlang.directives.nest import Nest, region_name
+from tensorlang.ir.expr import Const, Expr, Var
+from tensorlang.ir.regions import REGION_PARTS, infer_regions
+from tensorlang.ir.stmt import (
+    Allocate,
+    Block,
+    Buffer,
+    Dim,
+    For,
+    If,
+    Let,
+    Program,
+    Stage,
+    Stmt,
+    Store,
+    block,
+)
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import substitute
+from tensorlang.lower.plan import Plan
+
+ZERO, ONE = Const(0, index), Const(1, index)
+
+
+def build_nests(plan: Plan) -> Program:
+    """Every Func at root: allocate f { stages of f; the Funcs after it }.
+
+    Ensures: a program that runs: each Func covers the whole region that all its consumers need.
+    Not its job: placement, inlining, tight regions.
+    """
+    algorithm = plan.algorithm
+    shapes = dict(algorithm.outputs)
+    body: Stmt = Block(())
+    for func in reversed(algorithm.funcs):
+        stages = [_stage(func, n, nest) for n, nest in enumerate(plan.stages(func.name))]
+        body = block(*stages, body)
+        body = _region(func, shapes.get(func.name), body)
+    inputs = tuple(
+        Buffer(a.name, (a.dtype,), tuple(Dim(ZERO, n) for n in a.shape)) for a in algorithm.inputs
+    )
+    outputs = tuple(
+        Buffer(name, algorithm.func(name).dtypes, tuple(Dim(ZERO, n) for n in shape))
+        for name, shape in algorithm.outputs
+    )
+    body = infer_regions(body)
+    return Program(algorithm.name, algorithm.sizes, algorithm.params, inputs, outputs, body)
+
+
+def _region(func: FuncRecord, shape: tuple[Expr, ...] | None, body: Stmt) -> Stmt:
+    """The Lets of the region of a Func, and its storage where it is no output."""
+    if shape is None:
+        dims = tuple(
+            Dim(Var(region_name(func.name, d, "min")), Var(region_name(func.name, d, "extent")))
+            for d in func.dims
+        )
+        body = Allocate(Buffer(func.name, func.dtypes, dims), body)
+        shape = (ZERO,) * len(func.dims)
+    for dim, extent in zip(reversed(func.dims), reversed(shape), strict=True):
+        values = {"min": ZERO, "extent": extent, "first": ZERO, "last": extent - ONE}
+        for part in reversed(REGION_PARTS):
+            body = Let(region_name(func.name, dim, part), values[part], body)
+    return body
+
+
+@dataclass(slots=True)
+class _Inside:
+    """What stands just inside one loop of a nest: values bound there, then conditions."""
+
+    lets: list[tuple[str, Expr]]
+    guards: list[Expr]
+
+
+def _stage(func: FuncRecord, number: int, nest: Nest) -> Stage:
+    """The loops of one stage, with each binding and guard just inside the last loop it needs."""
+    definition = func.definitions[number]
+    qualified = {name: Var(f"{func.name}.{name}") for name in _names(nest)}
+    inside = _inside(func, definition, nest)
+    values = tuple(substitute(v, qualified) for v in definition.values)
+    indices = tuple(substitute(i, qualified) for i in definition.indices)
+    body: Stmt = Store(func.name, indices, values, span=definition.span)
+    for depth in range(len(nest.loops), -1, -1):
+        body = _wrap(body, inside[depth], qualified)
+        if depth:
+            loop = nest.loops[depth - 1]
+            body = For(
+                f"{func.name}.{loop.name}",
+                substitute(loop.min, qualified),
+                substitute(loop.extent, qualified),
+                loop.kind,
+                body,
+                loop.reduction,
+                loop.hints,
+                span=loop.span,
+            )
+    return Stage(func.name, number, body, span=definition.span)
+
+
+def _names(nest: Nest) -> Iterable[str]:
+    yield from nest.names()
+    yield from (binding.name for binding in nest.bindings)
+
+
+def _inside(func: FuncRecord, definition: Definition, nest: Nest) -> list[_Inside]:
+    """What stands inside loop d - 1 (0: outside all loops)."""
+    inside = [_Inside([], []) for _ in range(len(nest.loops) + 1)]
+    depths = {loop.name: d + 1 for d, loop in enumerate(nest.loops)}
+    # A binding may use loops that were themselves bound by a later directive: last to first.
+    for binding in reversed(nest.bindings):
+        depth = _depth(binding.value, depths)
+        depths[binding.name] = depth
+        inside[depth].lets.append((binding.name, binding.value))
+        if binding.guard is not None:
+            inside[_depth(binding.guard, depths)].guards.append(binding.guard)
+    for guard in (*_needed(func, definition), *_where(definition)):
+        inside[_depth(guard, depths)].guards.append(guard)
+    return inside
+
+
+def _depth(e: Expr, depths: Mapping[str, int]) -> int:
+    return max((depths[name] for name in e.free if name in depths), default=0)
+
+
+def _needed(func: FuncRecord, definition: Definition) -> Iterable[Expr]:
+    """first <= v <= last for every pure Var: what is allocated may be more than what is needed."""
+    for dim, name in zip(func.dims, definition.pure, strict=True):
+        if name is not None:
+            yield Var(region_name(func.name, dim, "first")) <= Var(name)
+            yield Var(name) <= Var(region_name(func.name, dim, "last"))
+
+
+def _where(definition: Definition) -> Iterable[Expr]:
+    if definition.domain is not None and definition.domain.where is not None:
+        yield definition.domain.where
+
+
+def _wrap(body: Stmt, inside: _Inside, qualified: Mapping[str, Expr]) -> Stmt:
+    for guard in reversed(inside.guards):
+        body = If(substitute(guard, qualified), body)
+    for name, value in reversed(inside.lets):
+        body = Let(str(qualified[name]), substitute(value, qualified), body)
+    return body

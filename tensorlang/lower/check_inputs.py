@@ -1,0 +1,133 @@
+"""What the outputs need of each Input, as conditions that a call checks before anything runs.
+
+The region of an Input follows from the algorithm alone: no directive enlarges it.
+"""
+
+from collections.abc import Iterator
+
+from tensorlang.algorithm import Algorithm, FuncRecord, InputRecord
+from tensorlang.directives import Placement, State
+from tensorlang.errors import DefinitionError
+from tensorlang.ir.expr import Const, Expr
+from tensorlang.ir.facts import Facts
+from tensorlang.ir.interval import Interval
+from tensorlang.ir.regions import Access, accesses_of
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.stmt import Assert, Program, Stmt
+from tensorlang.ir.types import index
+from tensorlang.lower.build_nests import build_nests
+from tensorlang.lower.plan import Plan
+
+ZERO = Const(0, index)
+
+
+def default_program(algorithm: Algorithm) -> Program:
+    """Every Func at root in its default nest: the algorithm as loops, with no schedule."""
+    state = State(algorithm)
+    placements = {f.name: Placement() for f in algorithm.funcs}
+    return build_nests(Plan(algorithm, state.nests, placements))
+
+
+def check_inputs(algorithm: Algorithm) -> tuple[Assert, ...]:
+    """The conditions under which every access stays inside its Input or output.
+
+    Raises: DefinitionError (unbounded-index) where an index depends on data and nothing bounds it.
+    """
+    body = default_program(algorithm).body
+    asserts = [a for record in algorithm.inputs for a in _input_asserts(record, body)]
+    for name, shape in algorithm.outputs:
+        asserts.extend(_output_asserts(name, shape, body))
+    asserts.extend(_point_asserts(algorithm))
+    return tuple(asserts)
+
+
+def _input_asserts(record: InputRecord, body: Stmt) -> Iterator[Assert]:
+    return _asserts(f"Input {record.name!r}", record.name, record.shape, body)
+
+
+def _output_asserts(name: str, shape: tuple[Expr, ...], body: Stmt) -> Iterator[Assert]:
+    return _asserts(f"output {name!r}", name, shape, body)
+
+
+def _asserts(what: str, name: str, shape: tuple[Expr, ...], body: Stmt) -> Iterator[Assert]:
+    seen: set[Expr] = set()
+    for access in accesses_of(body, name):
+        for dim, (interval, extent) in enumerate(zip(access.tight, shape, strict=True)):
+            if interval is None:
+                continue
+            _check_bounded(what, dim, interval, access)
+            condition = _inside(interval, extent, access.extents)
+            if condition in seen or (isinstance(condition, Const) and condition.value):
+                continue
+            seen.add(condition)
+            yield _too_small(what, dim, interval, extent, condition)
+
+
+def _check_bounded(what: str, dim: int, interval: Interval, access: Access) -> None:
+    if interval.lo is None or interval.hi is None:
+        raise DefinitionError(
+            "unbounded-index",
+            f"index {dim} of {what} depends on data and is bounded by nothing",
+            why="which part of an array is needed must be known before anything runs",
+            fix="bound it: clamp(e, 0, N - 1), a select that guards it, or promise(e, 0, N - 1)",
+            span=access.span,
+        )
+
+
+def _inside(interval: Interval, extent: Expr, loops: tuple[Expr, ...]) -> Expr:
+    """0 <= lo and hi < extent, or one of the loops around the access runs no iteration."""
+    lo, hi = interval.lo, interval.hi
+    assert lo is not None and hi is not None
+    facts = Facts.none
+    inside = simplify((ZERO <= lo) & (hi < extent), facts)
+    for loop in loops:
+        never = simplify(loop <= ZERO, facts)
+        inside = simplify(inside | never, facts)
+    return inside
+
+
+def _too_small(
+    what: str, dim: int, interval: Interval, extent: Expr, condition: Expr
+) -> Assert:
+    lo, hi = interval.lo, interval.hi
+    assert lo is not None and hi is not None
+    return Assert(
+        condition,
+        "BoundsError",
+        "region-outside-array",
+        f"{what} is too small in dimension {dim}: indices {{0}} to {{1}} are needed, "
+        "and it has 0 to {2}",
+        "the outputs read it outside its shape",
+        "pass a larger array, ask for a smaller output, or give it a boundary condition such as "
+        "repeat_edge",
+        (lo, hi, simplify(extent - 1, Facts.none)),
+    )
+
+
+def _point_asserts(algorithm: Algorithm) -> Iterator[Assert]:
+    """A reduction with no value for no point: its domain may be empty only where the outputs are."""
+    for func in algorithm.funcs:
+        for definition in func.definitions:
+            if definition.needs_point and definition.domain is not None:
+                for name, _, extent in definition.domain.dims:
+                    if not isinstance(extent, Const):
+                        yield _no_point(algorithm, func, name, extent)
+
+
+def _no_point(algorithm: Algorithm, func: FuncRecord, loop: str, extent: Expr) -> Assert:
+    condition: Expr = ZERO < extent
+    for _, shape in algorithm.outputs:
+        for n in shape:
+            if not isinstance(n, Const):
+                condition = condition | (n <= ZERO)
+    return Assert(
+        condition,
+        "ShapeError",
+        "empty-reduction",
+        f"{func.name!r} reduces over {loop!r}, which has {{0}} points",
+        "a max or min over no point has no value",
+        "pass a larger array, or give the reduction initial=",
+        (extent,),
+    )
+
+

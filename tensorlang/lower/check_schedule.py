@@ -1,0 +1,122 @@
+"""What only the whole schedule shows wrong."""
+
+from tensorlang.errors import ScheduleError
+from tensorlang.ir.expr import Const, Param
+from tensorlang.ir.stmt import For, LoopKind, Program, Stmt, children_of
+from tensorlang.ir.walk import postorder
+from tensorlang.lower.plan import ROOT, Level, Nest, Plan
+
+
+def check_schedule(plan: Plan) -> None:
+    """Refuse what no pass could lower.
+
+    Raises: ScheduleError: gpu-blocks-apart, store-inside-compute.
+    """
+    for func, placement in plan.placements.items():
+        if not placement.inline and placement.store is not None:
+            _check_store(plan, func)
+    for nest in plan.nests.values():
+        _check_blocks(nest)
+
+
+def _check_store(plan: Plan, func: str) -> None:
+    """Storage stands around the loop that computes: at an outer loop of the same nest, or at root."""
+    placement = plan.placements[func]
+    compute, store = placement.compute, placement.store or ROOT
+    if store in (ROOT, compute) or _encloses(plan, store, compute):
+        return
+    raise ScheduleError(
+        "store-inside-compute",
+        f"cannot store {func!r} at {store} and compute it at {compute}",
+        why="storage has to stand around the loop that fills it",
+        fix=f"store_at an outer loop of {compute.func!r}, or store_root()",
+        span=placement.span,
+    )
+
+
+def _encloses(plan: Plan, outer: Level, inner: Level) -> bool:
+    """Whether loop `outer` is around loop `inner`, through the nests in which Funcs are placed."""
+    seen: set[str] = set()
+    while inner != ROOT and inner.func not in seen:
+        seen.add(inner.func)
+        for nest in plan.stages(inner.func):
+            names = nest.names()
+            if outer.func == inner.func and outer.loop in names and inner.loop in names:
+                return names.index(outer.loop) <= names.index(inner.loop)
+        inner = plan.placements[inner.func].compute
+        if inner == outer:
+            return True
+    return False
+
+
+def _check_blocks(nest: Nest) -> None:
+    """Program ids stand outside everything but serial loops, side by side."""
+    kinds = [loop.kind for loop in nest.loops]
+    if LoopKind.GPU_BLOCK not in kinds:
+        return
+    first = kinds.index(LoopKind.GPU_BLOCK)
+    last = len(kinds) - 1 - kinds[::-1].index(LoopKind.GPU_BLOCK)
+    apart = any(kind is not LoopKind.GPU_BLOCK for kind in kinds[first:last])
+    inside = any(kind is not LoopKind.SERIAL for kind in kinds[:first])
+    if apart or inside:
+        names = ", ".join(loop.name for loop in nest.loops if loop.kind is LoopKind.GPU_BLOCK)
+        raise ScheduleError(
+            "gpu-blocks-apart",
+            f"the gpu_blocks loops {names} of {nest.stage!r} do not stand side by side, outermost",
+            why="together they are the programs of one kernel; a serial loop around them runs on "
+            "the host, and nothing else may stand around or between them",
+            fix="reorder them to the outside, next to each other",
+            span=nest.loops[last].span,
+            nest=nest.show(),
+        )
+
+
+def check_lanes(program: Program) -> Program:
+    """Lanes have a constant extent or a whole dimension; blocks never stand inside blocks.
+
+    Raises: ScheduleError: lanes-not-constant, nested-gpu-blocks.
+    """
+    _check(program.body, None, frozenset())
+    return program
+
+
+def _check(stmt: Stmt, block: For | None, loops: frozenset[str]) -> None:
+    if isinstance(stmt, For):
+        if stmt.kind is LoopKind.VECTORIZED:
+            _check_extent(stmt, loops)
+        if stmt.kind is LoopKind.GPU_BLOCK and block is not None:
+            _check_nested(stmt, block)
+        block = stmt if stmt.kind is LoopKind.GPU_BLOCK else block
+        loops = loops | {stmt.var}
+    for child in children_of(stmt):
+        _check(child, block, loops)
+
+
+def _check_extent(loop: For, loops: frozenset[str]) -> None:
+    varying = sorted(loop.extent.free & loops)
+    chosen = any(isinstance(e, Param) for e in postorder(loop.extent))
+    if isinstance(loop.extent, Const) or not (varying or chosen):
+        return
+    func, _, name = loop.var.rpartition(".")
+    depends = ", ".join(varying) or "a Param"
+    raise ScheduleError(
+        "lanes-not-constant",
+        f"cannot vectorize {name!r} of {func!r}: its extent is no constant",
+        why=f"it depends on {depends}, and the lanes of a vector or tile are fixed",
+        fix="split by a Python int and vectorize the inner loop",
+        span=loop.span,
+    )
+
+
+def _check_nested(loop: For, block: For) -> None:
+    if loop.var.rpartition(".")[0] != block.var.rpartition(".")[0]:
+        func, _, name = loop.var.rpartition(".")
+        raise ScheduleError(
+            "nested-gpu-blocks",
+            f"cannot run {name!r} of {func!r} as gpu_blocks: it stands inside other gpu_blocks",
+            why="the programs of a kernel cannot start programs of their own",
+            fix="make it serial or vectorized, or compute the Func at root",
+            span=loop.span,
+        )
+
+

@@ -1,0 +1,122 @@
+"""Move each Func to the loop at which its schedule computes it, and its storage to where it is kept."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from tensorlang.errors import ScheduleError
+from tensorlang.ir.stmt import (
+    Allocate,
+    Block,
+    For,
+    If,
+    Let,
+    Program,
+    Stage,
+    Stmt,
+    block,
+    exprs_of,
+    map_children,
+    touches,
+    walk,
+)
+from tensorlang.lower.plan import ROOT, Level, Placement, Plan
+
+Storage: TypeAlias = list[Let | Allocate]
+
+
+def place_stages(program: Program, plan: Plan) -> Program:
+    """for v: s   ->   for v: { allocate f { stages of f; s } }     for f computed at v
+
+    Consumers come first, so that a Func lands inside a consumer that has been placed itself.
+    Requires: every Func at root.  Ensures: no later pass sees the schedule.
+    Raises: ScheduleError (consumer-outside, store-inside-compute).
+    """
+    body = program.body
+    for func in reversed(plan.algorithm.funcs):
+        placement = plan.placements[func.name]
+        store = placement.compute if placement.store is None else placement.store
+        if not placement.inline and (placement.compute, store) != (ROOT, ROOT):
+            body = _move(body, func.name, placement, store)
+    return body if body is program.body else replace(program, body=body)  # type: ignore[return-value]
+
+
+def _move(body: Stmt, func: str, placement: Placement, store: Level) -> Stmt:
+    body, stages, storage = _take_out(body, func)
+
+    def keep(inner: Stmt) -> Stmt:
+        for outer in reversed(storage):
+            inner = replace(outer, body=inner)
+        return inner
+
+    body = _at(body, func, placement, placement.compute, lambda inner: block(*stages, inner))
+    return _at(body, func, placement, store, keep)
+
+
+def _take_out(body: Stmt, func: str) -> tuple[Stmt, list[Stmt], Storage]:
+    """The program without a Func at root; its stages; the Lets and allocation around them."""
+    storage: Storage = []
+    stages: list[Stmt] = []
+
+    def remove(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Let() if stmt.var.startswith(f"{func}."):
+                storage.append(stmt)
+                return remove(stmt.body)
+            case Allocate() if stmt.buffer.name == func:
+                storage.append(stmt)
+                return remove(stmt.body)
+            case Stage() if stmt.func == func:
+                stages.append(stmt)
+                return Block(())
+            case Let() | Allocate() | Block():
+                return map_children(stmt, remove)
+            case _:
+                return stmt
+
+    rest = remove(body)
+    return rest, stages, storage
+
+
+def _at(
+    body: Stmt, func: str, placement: Placement, level: Level, make: Callable[[Stmt], Stmt]
+) -> Stmt:
+    """`make` of what stands just inside the loop `level`; every use of the Func must be there."""
+    if level == ROOT:
+        return make(body)
+    var = f"{level.func}.{level.loop}"
+    loops = [
+        s for s in walk(body) if isinstance(s, For) and s.var == var and touches(s.body, func)
+    ]
+    if len(loops) != 1 or touches(_swap(body, loops[0], Block(())), func):
+        raise _consumer_outside(func, placement, level, len(loops))
+    (loop,) = loops
+    return _swap(body, loop, replace(loop, body=_inside_guards(loop.body, func, make)))
+
+
+def _swap(body: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    return new if body is old else map_children(body, lambda child: _swap(child, old, new))
+
+
+def _inside_guards(stmt: Stmt, func: str, make: Callable[[Stmt], Stmt]) -> Stmt:
+    """Values and conditions of the loop stay outside: what they mask need not be computed."""
+    if isinstance(stmt, (Let, If)) and not any(func in e.reads for e in exprs_of(stmt)):
+        return replace(stmt, body=_inside_guards(stmt.body, func, make))
+    return make(stmt)
+
+
+def _consumer_outside(
+    func: str, placement: Placement, level: Level, loops: int
+) -> ScheduleError:
+    why = {
+        0: f"no stage of {level.func!r} with a loop {level.loop!r} reads {func!r}",
+        1: f"{func!r} is also used outside that loop, where it would not exist",
+    }.get(loops, f"{loops} stages of {level.func!r} have a loop {level.loop!r} and use {func!r}")
+    return ScheduleError(
+        "consumer-outside",
+        f"cannot compute or store {func!r} at {level.loop!r} of {level.func!r}",
+        why=why,
+        fix="choose a loop that holds all its uses (rename it where two stages share the name), "
+        "or compute_root",
+        span=placement.span,
+    )

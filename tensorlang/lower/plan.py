@@ -1,0 +1,27 @@
+"""What the first passes read beside the program: the algorithm, and what its schedule made of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tensorlang.algorithm import Algorithm
+from tensorlang.directives import ROOT, Level, Nest, Placement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The final nests, and a placement for every Func."""
+
+    algorithm: Algorithm
+    nests: Mapping[tuple[str, int], Nest]
+    placements: Mapping[str, Placement]
+
+    def stages(self, func: str) -> tuple[Nest, ...]:
+        count = len(self.algorithm.func(func).definitions)
+        return tuple(self.nests[func, n] for n in range(count))
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self.algorithm.outputs)
+
+
+__all__ = ["ROOT", "Level", "Nest", "Placement", "Plan"]

@@ -1,0 +1,94 @@
+"""Turn a guard just inside a serial loop into the extent of that loop."""
+
+from dataclasses import replace
+
+from tensorlang.ir.expr import Binary, Compare, Expr, Var
+from tensorlang.ir.linear import to_expr, to_linear
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.simplify_stmt import simplify_stmt
+from tensorlang.ir.stmt import For, If, LoopKind, Program, Stmt, map_children
+from tensorlang.ir.types import index
+
+_TRIMMED = (LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.GPU_BLOCK)
+
+
+def trim_loops(program: Program) -> Program:
+    """for v in [m, m + n): if v*a + e <= b: s   ->   for v in [m, m + min(n, (b - e)//a - m + 1)): s
+
+    A lower bound raises `m` in the same way.  Lanes and unrolled loops keep their extent: it has to
+    stay a constant.  Requires: simplified.
+    """
+    body = _trim(program.body)
+    return program if body is program.body else replace(program, body=simplify_stmt(body))
+
+
+def _trim(stmt: Stmt) -> Stmt:
+    stmt = map_children(stmt, _trim)
+    while isinstance(stmt, For) and stmt.kind in _TRIMMED and isinstance(stmt.body, If):
+        trimmed = _absorb(stmt, stmt.body)
+        if trimmed is None:
+            break
+        stmt = trimmed
+    return stmt
+
+
+def _absorb(loop: For, guard: If) -> For | None:
+    """The loop with the conditions on its variable taken into its range; None: there is none."""
+    rest: list[Expr] = []
+    low, end = loop.min, loop.min + loop.extent
+    changed = False
+    for condition in conjuncts(guard.condition):
+        bound = _bound(condition, loop.var)
+        if bound is None:
+            rest.append(condition)
+            continue
+        changed = True
+        is_upper, limit = bound
+        if is_upper:
+            end = Binary("min", end, limit + 1)
+        else:
+            low = Binary("max", low, limit)
+    if not changed:
+        return None
+    body = guard.body
+    if rest:
+        condition = rest[0]
+        for e in rest[1:]:
+            condition = condition & e
+        body = If(condition, body)
+    return replace(loop, min=simplify(low), extent=simplify(end - low), body=body)
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that `&` joins."""
+    found: list[Expr] = []
+    stack = [condition]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, Binary) and e.op == "and":
+            stack.extend((e.b, e.a))
+        else:
+            found.append(e)
+    return found
+
+
+def _bound(condition: Expr, var: str) -> tuple[bool, Expr] | None:
+    """(upper, limit) with `condition` == (var <= limit) or (limit <= var), linear in var."""
+    if not isinstance(condition, Compare) or condition.a.dtype is not index:
+        return None
+    if condition.op not in ("lt", "le") or var not in condition.free or condition.reads:
+        return None
+    # a <= b  <=>  0 <= b - a;   a < b  <=>  0 <= b - a - 1
+    slack = to_linear(condition.b - condition.a - (1 if condition.op == "lt" else 0))
+    name = Var(var)
+    coefficient = slack.terms.get(name, 0)
+    rest = to_expr(slack) - name * coefficient
+    rest = simplify(rest)
+    if coefficient == 0 or var in rest.free:
+        return None
+    if coefficient > 0:
+        # 0 <= c*v + rest  <=>  v >= ceil(-rest / c)
+        return False, -(rest // coefficient)
+    return True, rest // -coefficient
+
+
