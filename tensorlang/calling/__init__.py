@@ -1,0 +1,1 @@
+"""Calling a program: what it takes, whether arguments fit, and which Sizes they tell."""

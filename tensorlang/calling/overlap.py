@@ -1,0 +1,58 @@
+"""Which arrays share memory, so that a call may refuse to write what it reads."""
+
+from typing import Any
+
+import numpy as np
+
+from tensorlang.arrays import Array, ArrayInfo, Numpy, kind_of
+
+# The exact answer is a Diophantine problem; layouts met in practice need a few steps.
+_MAX_WORK: Any = 100_000
+
+
+def _memory_of(value: Array) -> Numpy:
+    """The bytes of a NumPy array or tensor as a NumPy array whose elements are never touched."""
+    if kind_of(value) == "numpy":
+        return value
+    return np.asarray(_Memory(value))
+
+
+class _Memory:
+    """A tensor's memory by address: of a GPU's too, since nobody reads it."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, tensor: Any) -> None:
+        size = tensor.element_size()
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|V{size}",
+            "shape": tuple(tensor.shape),
+            "strides": tuple(s * size for s in tensor.stride()),
+            "data": (tensor.data_ptr(), True),
+        }
+
+
+def overlap(a: Array, b: Array) -> bool:
+    """Whether two arrays on one device share an element (or it is too hard to tell)."""
+    first, second = _memory_of(a), _memory_of(b)
+    if not np.may_share_memory(first, second):
+        return False
+    try:
+        return np.shares_memory(first, second, max_work=_MAX_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def overlaps_itself(info: ArrayInfo) -> bool:
+    """Whether two indices may reach one element: sorted by step, each passes all smaller ones."""
+    reached = info.itemsize
+    if 0 in info.shape:
+        return False
+    for step, extent in sorted(
+        (abs(s), n) for s, n in zip(info.steps, info.shape, strict=True) if n > 1
+    ):
+        if step < reached:
+            return True
+        reached += step * (extent - 1)
+    return False

@@ -1,0 +1,159 @@
+"""Kernel: a compiled program, called with arrays."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensorlang import arrays
+from tensorlang.arrays import Array
+from tensorlang.backends.executable import Executable
+from tensorlang.calling.check_arrays import (
+    Place,
+    check_array,
+    check_count,
+    check_device,
+    check_overlap,
+    check_place,
+    listed_outputs,
+    roles,
+)
+from tensorlang.calling.params import bind_params, bind_sizes
+from tensorlang.calling.plan import Contract, Plan, leading_asserts, make_plan, viewed
+from tensorlang.calling.signature import Signature
+from tensorlang.ir.stmt import Program
+from tensorlang.ir.types import Scalar
+from tensorlang.target import Target
+
+# Calls of ever new shapes must not fill the memory.
+_MOST_PLANS = 1024
+
+
+class Kernel:
+    """A compiled program: `kernel(*inputs, out=None, sizes={}, **params)`.
+
+    Outputs come back in their order, of the library and on the device of the Inputs; a tuple if
+    there are several.  Every call is checked before anything runs, and what was checked is
+    remembered by dtypes, shapes and strides.
+
+    Args:
+        program: the lowered program (`.loop_ir`).
+        executable: what a backend made of it.
+        target: where it runs.
+        schedule: how it was lowered, kept for the reader.
+    """
+
+    def __init__(
+        self, program: Program, executable: Executable, target: Target, schedule: Any = None
+    ) -> None:
+        self.loop_ir, self.target, self.schedule = program, target, schedule
+        self.signature = Signature.of(program)
+        self._executable = executable
+        self._contract = Contract(self.signature, leading_asserts(program), target)
+        self._checked_params = self._contract.checked_params()
+        self._plans: dict[tuple[Any, ...], Plan] = {}
+
+    @property
+    def source(self) -> str:
+        """The generated C or Triton text; empty for the interpreters."""
+        return self._executable.source
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Hints that were ignored, and what is slow, each with its remedy."""
+        return self._executable.notes
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.signature} on {self.target}>"
+
+    def __call__(
+        self,
+        *inputs: Array,
+        out: Any = None,
+        sizes: Mapping[Any, int] | None = None,
+        **params: Any,
+    ) -> Any:
+        """Compute the outputs of these arrays, in new arrays or in `out`.
+
+        Args:
+            inputs: one array an Input, all of one library and on one device, of any strides.
+            out: an array, or a tuple of them, to write to: not overlapping, not read-only.
+            sizes: the Sizes that no shape tells.
+            params: a number for every Param.
+        Raises: ShapeError, BoundsError, TargetError: what does not fit, before anything runs.
+        """
+        if out is None and not sizes and not params:
+            # The commonest call, and the one whose cost shows: seen before, arrays alone.
+            plan = self._plans.get(tuple(map(arrays.signature_of, inputs)))
+            if plan is not None:
+                return self._launch(plan, {}, inputs)
+        outs = None if out is None else listed_outputs(self.signature, out)
+        given = bind_sizes(self.signature, sizes or {})
+        scalars = bind_params(self.signature, params)
+        key = self._key(inputs, outs, given, scalars)
+        if None in key:
+            return self._call_borrowed(inputs, outs, out, given, params)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = make_plan(self._contract, inputs, outs, given, scalars)
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        if outs is None:
+            return self._launch(plan, scalars, inputs)
+        check_overlap(self.signature, inputs, outs)
+        out_views = viewed(outs, plan.out_views)
+        self._executable.run(plan.sizes, scalars, viewed(inputs, plan.views), out_views)
+        return out
+
+    def _launch(self, plan: Plan, scalars: Mapping[str, Scalar], inputs: tuple[Array, ...]) -> Any:
+        views = viewed(inputs, plan.views)
+        if len(plan.allocators) == 1:
+            result, view = plan.allocators[0]()
+            self._executable.run(plan.sizes, scalars, views, (view,))
+            return result
+        made = [allocate() for allocate in plan.allocators]
+        self._executable.run(plan.sizes, scalars, views, [view for _, view in made])
+        return tuple([result for result, _ in made])
+
+    def _key(
+        self,
+        inputs: tuple[Array, ...],
+        outs: tuple[Array, ...] | None,
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, Scalar],
+    ) -> tuple[Any, ...]:
+        """All that the checks depend on; a None in it stands for a value of another library."""
+        key = tuple(map(arrays.signature_of, inputs + (outs or ())))
+        if outs is None and not sizes and not self.signature.params:
+            return key
+        checked = tuple([scalars[name] for name in self._checked_params])
+        return (*key, len(outs or ()), tuple(sizes.items()), checked)
+
+    def _call_borrowed(
+        self,
+        inputs: tuple[Array, ...],
+        outs: tuple[Array, ...] | None,
+        out: Any,
+        sizes: Mapping[str, int],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """The call with arrays of another library, through DLPack."""
+        signature = self.signature
+        check_count(signature, inputs)
+        given = list(roles(signature, inputs, outs or ()))
+        place: Place | None = None
+        for role, argument, value in given:
+            kind = check_array(role, argument, value)
+            device = arrays.device_of(value)
+            place = place or Place(kind, device, argument.name)
+            check_place(role, argument, kind, device, place)
+            check_device(argument, device, self.target)
+        borrowed = [arrays.borrow(v, signature.dtypes, self.target.carrier) for _, _, v in given]
+        lent_out = None if outs is None else tuple(borrowed[len(inputs) :])
+        made = self(*borrowed[: len(inputs)], out=lent_out, sizes=sizes, **params)
+        if outs is not None:
+            return out
+        like = given[0][2]
+        if isinstance(made, tuple):
+            results: tuple[Array, ...] = made  # pyright: ignore[reportUnknownVariableType]
+            return tuple([arrays.give_back(result, like) for result in results])
+        return arrays.give_back(made, like)
