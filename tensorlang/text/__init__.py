@@ -1,0 +1,1 @@
+"""What a user can write as text: schedules and loop IR."""
