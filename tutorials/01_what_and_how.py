@@ -29,7 +29,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from skimage import data
 
-from tensorlang import Func, Input, Pipeline, Schedule, Size, Var, available, repeat_edge, u8, u16
+from tensorlang import Func, Input, Pipeline, Schedule, Size, Var, repeat_edge, u8, u16
+from tensorlang.target import available
 
 photo = data.camera()
 photo.shape, photo.dtype
@@ -78,7 +79,7 @@ print(blur)
 # %%
 blurred = blur(photo)
 
-face = np.s_[70:170, 180:280]
+face = np.s_[90:190, 180:280]
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
 left.imshow(photo[face], cmap="gray")
 left.set_title("before")

@@ -23,7 +23,8 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from tensorlang import Func, Input, Pipeline, RDom, Schedule, Size, Var, available, f32, sum
+from tensorlang import Func, Input, Pipeline, RDom, Schedule, Size, Var, f32, sum
+from tensorlang.target import available
 
 # %% [markdown]
 # ## What
