@@ -58,30 +58,34 @@ def nest_line(stmt: Stmt, func: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a statement stands: what to print for each name, and in which stage."""
+    """Where a statement stands: what to print for each name, which vary, and in which stage."""
 
     shown: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
-    loops: frozenset[str] = frozenset()
+    varying: frozenset[str] = frozenset()
     stage: Stage | None = None
 
     def text(self, e: Expr) -> str:
         return print_expr(rewrite(substitute(e, self.shown), _as_ceil))
 
     def in_loop(self, loop: For) -> "_Place":
-        short = self._short(loop.var)
-        return replace(self, shown={**self.shown, loop.var: Var(short)}, loops=self.loops | {short})
+        return self._with(loop.var, Var(self._short(loop.var)), varies=True)
 
     def in_let(self, let: Let) -> "_Place":
         value = substitute(let.value, self.shown)
+        varies = bool(value.reads) or not value.free.isdisjoint(self.varying)
         # "C.i.min" is a bound of a region; "C.i" is a variable that the schedule named.
         if let.var.count(".") < 2 or len(self.text(let.value)) > _SHORT:
             value = Var(self._short(let.var), value.dtype)
-        return replace(self, shown={**self.shown, let.var: value})
+        return self._with(let.var, value, varies=varies)
+
+    def _with(self, name: str, shown: Expr, *, varies: bool) -> "_Place":
+        varying = self.varying | shown.free if varies else self.varying
+        return replace(self, shown={**self.shown, name: shown}, varying=varying)
 
     def _short(self, name: str) -> str:
-        """The name without its Func, unless a loop around has it already."""
-        short = name.partition(".")[2] or name
-        return name if short in self.loops else short
+        """The name without its Func, unless that is the name of something else here."""
+        short = Var(name.partition(".")[2] or name)
+        return name if any(e is short for e in self.shown.values()) else short.name
 
     def head(self, loop: For) -> str:
         kind = "for" if loop.kind is LoopKind.SERIAL else loop.kind.value
@@ -103,7 +107,7 @@ class _Place:
     def is_chosen_by_call(self, condition: Expr) -> bool:
         """Whether a condition picks a variant by sizes and params, and is no guard of a loop."""
         shown = substitute(condition, self.shown)
-        return not shown.reads and shown.free.isdisjoint(self.loops)
+        return not shown.reads and shown.free.isdisjoint(self.varying)
 
 
 def _lines(stmt: Stmt, place: _Place) -> Iterator[str]:
@@ -125,7 +129,7 @@ def _lines(stmt: Stmt, place: _Place) -> Iterator[str]:
         case If(body=body):
             yield from _lines(body, place)
         case Allocate(buffer, body):
-            if place.loops:
+            if place.varying:
                 yield place.allocation(buffer)
             yield from _lines(body, place)
         case Store(buffer=name):
