@@ -1,0 +1,164 @@
+"""What is known about names at a place in a program, and proofs from it.
+
+    facts = Facts.none.with_range("i", 0, M).assume(N <= M)
+    prove(i + 1 <= M, facts)
+
+Sizes are always >= 0.  A proof is never wrong; "not proved" says nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tensorlang.ir.consequences import with_consequences
+from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Operand, Unary, Var, as_expr
+from tensorlang.ir.inequality import Known, conjuncts_of, forms_of, negated
+from tensorlang.ir.linear import Linear, expanded, to_linear
+from tensorlang.ir.rewriter import Rewriter
+from tensorlang.ir.types import index
+
+_NESTED = 8
+_REMEMBERED = 1 << 16
+_canonical: dict[Expr, Expr] = {}
+
+
+def canonical(e: Expr) -> Expr:
+    """The canonical form of `e` when nothing is known but that Sizes are >= 0."""
+    global _canonical
+    if len(_canonical) > _REMEMBERED:
+        _canonical = {}
+    return Rewriter(Facts.none.known, Facts.none.holds, _canonical)(e)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """An immutable set of facts; each method returns a larger one."""
+
+    known: Known = field(default_factory=Known)
+    conditions: frozenset[Expr] = frozenset()
+    rewritten: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
+    none: ClassVar["Facts"]
+
+    def with_range(self, name: str, min: Operand, extent: Operand) -> "Facts":
+        """Also min <= name < min + extent; that `name` has a value means extent >= 1."""
+        low, count = canonical(as_expr(min, index)), canonical(as_expr(extent, index))
+        first, size = expanded(to_linear(low)), to_linear(count)
+        this = to_linear(Var(name))
+        last = (first + expanded(size)).shifted(-1)
+        return self._bound(name, (size.shifted(-1), this - first, last - this))
+
+    def with_value(self, name: str, value: Expr) -> "Facts":
+        """Also name == value, as a Let says; of a value that is no index, nothing."""
+        if value.dtype is not index:
+            return self._forget(name)
+        difference = to_linear(Var(name)) - expanded(to_linear(canonical(value)))
+        return self._bound(name, (difference, -difference))
+
+    def with_bounds(self, name: str, lo: Expr | None, hi: Expr | None) -> "Facts":
+        """Also lo <= name <= hi, beside whatever is known of `name`; None says nothing."""
+        this, first, last = (
+            None if e is None else expanded(to_linear(canonical(e))) for e in (Var(name), lo, hi)
+        )
+        assert this is not None
+        forms = [this - first] if first is not None else []
+        forms += [last - this] if last is not None else []
+        forms += [last - first] if first is not None and last is not None else []
+        ranks = {name: len(self.known.ranks) + 1, **self.known.ranks}
+        return Facts(with_consequences(self.known.plus((), ranks), forms), self.conditions)
+
+    def assume(self, condition: Expr) -> "Facts":
+        """Also `condition`, conjunctions taken apart."""
+        parts = conjuncts_of(condition) + conjuncts_of(canonical(condition))
+        known = self.known
+        for part in parts:
+            known = with_consequences(known, _forms(part))
+        return Facts(known, self.conditions.union(parts))
+
+    def _bound(self, name: str, forms: Iterable[Linear]) -> "Facts":
+        facts = self._forget(name)
+        ranks = {**facts.known.ranks, name: len(facts.known.ranks) + 1}
+        known = facts.known.plus((), ranks)
+        return Facts(with_consequences(known, forms), facts.conditions)
+
+    def _forget(self, name: str) -> "Facts":
+        """Without what was said of another variable of this name."""
+        conditions = frozenset(c for c in self.conditions if name not in c.free)
+        return Facts(self.known.without(name), conditions)
+
+    def forms_of(self, condition: Expr) -> list[Linear]:
+        """Forms that are >= 0 where `condition` holds."""
+        plain = self.simplified(condition)
+        return [form for part in conjuncts_of(plain) for form in _forms(part)]
+
+    def nonnegative(self, form: Linear) -> bool:
+        """Whether a canonical form is proved to be >= 0."""
+        return self.known.nonnegative(form)
+
+    def holds(self, condition: Expr, depth: int = _NESTED) -> bool:
+        """Whether a canonical condition is proved."""
+        if condition in self.conditions:
+            return True
+        match condition:
+            case Const():
+                return bool(condition.value)
+            case Binary(op="and") if depth:
+                return all(self.holds(c, depth - 1) for c in (condition.a, condition.b))
+            case Binary(op="or") if depth:
+                return any(self.holds(c, depth - 1) for c in (condition.a, condition.b))
+            case Unary(op="not") if depth:
+                other = negated(condition.a)
+                return other is not condition and self.holds(other, depth - 1)
+            case Compare() if condition.a.dtype.is_integer:
+                return self._compares(condition)
+            case _:
+                return False
+
+    def _compares(self, condition: Compare) -> bool:
+        if condition.op != "ne":
+            forms = _forms(condition)
+            return bool(forms) and all(map(self.known.nonnegative, forms))
+        difference = _forms(Compare("le", condition.a, condition.b))
+        return any(
+            self.known.nonnegative((form * sign).shifted(-1))
+            for form in difference
+            for sign in (1, -1)
+        )
+
+    def simplified(self, e: Expr) -> Expr:
+        """`e` rewritten under these facts."""
+        return Rewriter(self.known, self.holds, self.rewritten)(e)
+
+
+def _forms(condition: Expr) -> list[Linear]:
+    """The forms of a comparison, that of integer data lifted to index."""
+    if isinstance(condition, Compare) and condition.a.dtype.is_integer:
+        if condition.a.dtype is not index:
+            sides = (canonical(Cast(index, e)) for e in condition.children)
+            condition = Compare(condition.op, *sides)
+    return forms_of(condition)
+
+
+Facts.none = Facts()
+
+
+def prove(condition: Expr, facts: Facts = Facts.none) -> bool:
+    """Whether `condition` always holds under `facts`, as far as can be told with bounded work."""
+    plain = canonical(condition)
+    return facts.holds(plain) or facts.holds(facts.simplified(plain))
+
+
+def prove_le(a: Operand, b: Operand, facts: Facts = Facts.none) -> bool:
+    """Whether a <= b always holds, for two integers."""
+    return prove(_ordered("le", a, b), facts)
+
+
+def prove_lt(a: Operand, b: Operand, facts: Facts = Facts.none) -> bool:
+    """Whether a < b always holds, for two integers."""
+    return prove(_ordered("lt", a, b), facts)
+
+
+def _ordered(op: str, a: Operand, b: Operand) -> Expr:
+    x, y = as_expr(a, index), as_expr(b, index)
+    if x.dtype is not y.dtype:
+        x, y = (e if e.dtype is index else Cast(index, e) for e in (x, y))
+    return Compare(op, x, y)

@@ -1,0 +1,386 @@
+"""Proving that a linear form is >= 0 from forms known to be >= 0.
+
+Terms are eliminated one at a time, those of the innermost names first, each by a form that bounds
+it: for d = k*x + r and a known p*x + f >= 0 with k and p of one sign,
+
+    |p|*d - |k|*(p*x + f) >= 0   implies   d >= 0.
+
+Every atom brings forms of its own: n*(y//n) <= y, 0 <= y%n <= n - 1, min(a, b) <= a, ...  A
+min, max or select that must be bounded from its other side is split into cases.  Forms are over
+integers: g*d + c >= 0 is d + c//g >= 0.  The work is bounded; giving up means "not proved".
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Promise, Select, Unary
+from tensorlang.ir.linear import Linear, constant, expanded, factors_of, product, single, to_linear
+from tensorlang.ir.order import order_key
+from tensorlang.ir.ranges import UNKNOWN, Range, add, intersect, range_of, scale
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import fold
+
+_STEPS = 150
+_DEPTH = 14
+_WIDTH = 24
+_FORMS_OF_A_TERM = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """Forms that are >= 0, by the terms they bound; `ranks` orders names, inner ones higher."""
+
+    forms: Mapping[Expr, tuple[Linear, ...]] = field(default_factory=dict[Expr, tuple[Linear, ...]])
+    ends: Mapping[Expr, Range] = field(default_factory=dict[Expr, Range])
+    ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+    _ranges: dict[Expr, Range] = field(default_factory=dict[Expr, Range])
+    _proved: dict[object, bool] = field(default_factory=dict[object, bool])
+
+    def plus(self, forms: Iterable[Linear], ranks: Mapping[str, int] | None = None) -> "Known":
+        """This and `forms` as well, all >= 0."""
+        kept, ends = dict(self.forms), dict(self.ends)
+        for form in forms:
+            if not form.terms or len(form.terms) > _WIDTH:
+                continue
+            for term in form.terms:
+                found = kept.get(term, ())
+                if len(found) < _FORMS_OF_A_TERM:
+                    kept[term] = (*found, form)
+                ends[term] = intersect(ends.get(term, UNKNOWN), self._end(form, term))
+        return Known(kept, ends, self.ranks if ranks is None else ranks)
+
+    def without(self, name: str) -> "Known":
+        """This without what mentions `name`."""
+        if name not in self.ranks and not any(name in term.free for term in self.forms):
+            return self
+        left = {form.key(): form for forms in self.forms.values() for form in forms}
+        kept = [f for f in left.values() if not any(name in term.free for term in f.terms)]
+        ranks = {other: rank for other, rank in self.ranks.items() if other != name}
+        return Known().plus(kept, ranks)
+
+    def _end(self, form: Linear, term: Expr) -> Range:
+        """What `form` >= 0 says of `term` alone, its other terms being anywhere in their ranges."""
+        highest = self.range(form.without(term))[1]
+        coefficient = form.terms[term]
+        if highest is None:
+            return UNKNOWN
+        if coefficient > 0:
+            return -(highest // coefficient), None
+        return None, highest // -coefficient
+
+    def range(self, form: Linear) -> Range:
+        """The numeric range of a form."""
+        total: Range = (form.constant, form.constant)
+        for term, coefficient in form.terms.items():
+            if total == UNKNOWN:
+                break
+            total = add(total, scale(self.range_of_term(term), coefficient))
+        return total
+
+    def range_of_term(self, term: Expr) -> Range:
+        """The numeric range of an atom."""
+        return fold(term, self._step, self._ranges)
+
+    def _step(self, e: Expr, operands: list[Range]) -> Range:
+        found = range_of(e, operands)
+        return intersect(found, self.ends[e]) if e in self.ends else found
+
+    def nonnegative(self, form: Linear) -> bool:
+        """Whether `form` >= 0 is proved."""
+        form = _tightened(form)
+        key = form.key()
+        if key not in self._proved:
+            self._proved[key] = Search().prove(form, self, _DEPTH)
+        return self._proved[key]
+
+    def rank(self, term: Expr) -> tuple[int, bool]:
+        """Inner names first; of one name, what is built from it before the name itself."""
+        rank = max((self.ranks.get(name, 0) for name in term.free), default=0)
+        return rank, bool(term.children)
+
+
+def _tightened(form: Linear) -> Linear:
+    form = expanded(form)
+    divisor = form.content()
+    if divisor <= 1:
+        return form
+    return Linear(form.constant // divisor, {a: c // divisor for a, c in form.terms.items()})
+
+
+# Forms that must all be >= 0, each under what is known there.
+Goals = list[tuple[Linear, Known]]
+
+
+class Search:
+    """One proof attempt: a budget of steps, and the forms tried so far."""
+
+    def __init__(self) -> None:
+        self.steps = _STEPS
+        self.tried: dict[object, bool] = {}
+
+    def prove(self, form: Linear, known: Known, depth: int) -> bool:
+        """Whether `form` >= 0 follows from `known` within the budget."""
+        form = _tightened(form)
+        if not form.terms:
+            return form.constant >= 0
+        lo, hi = known.range(form)
+        if lo is not None and lo >= 0:
+            return True
+        if (hi is not None and hi < 0) or depth == 0 or len(form.terms) > _WIDTH:
+            return False
+        key = (form.key(), known)
+        if key in self.tried:
+            return self.tried[key]
+        self.tried[key] = False
+        self.steps -= 1
+        if self.steps < 0:
+            return False
+        proved = any(self._all(goals, depth - 1) for goals in self._ways(form, known, depth))
+        self.tried[key] = proved
+        return proved
+
+    def _all(self, goals: Goals, depth: int) -> bool:
+        return all(self.prove(form, known, depth) for form, known in goals)
+
+    def _ways(self, form: Linear, known: Known, depth: int) -> Iterator[Goals]:
+        """Alternatives, each a list of forms whose being >= 0 proves `form` >= 0."""
+        term = max(form.terms, key=lambda t: (known.rank(t), order_key(t)))
+        sign = form.terms[term]
+        for bound in known.forms.get(term, ()):
+            if bound.terms[term] * sign > 0:
+                yield [(_eliminate(form, bound, term, constant(abs(sign))), known)]
+        factors = factors_of(term)
+        atom = max(factors, key=lambda f: (known.rank(f), order_key(f)))
+        yield from self._cases(form, atom, known)
+        if len(factors) == 1:
+            yield from self._exactly(form, atom, known, depth)
+            for bound in self._bounds(atom, sign, known, depth):
+                yield [(_eliminate(form, bound, term, constant(abs(sign))), known)]
+        else:
+            yield from self._by_factor(form, term, known, depth)
+        yield from _numerically(form, term, known)
+
+    def _by_factor(self, form: Linear, term: Expr, known: Known, depth: int) -> Iterator[Goals]:
+        """Bound one factor of a product whose other factors have a known sign."""
+        factors = factors_of(term)
+        ranked = sorted(set(factors), key=lambda f: (known.rank(f), order_key(f)), reverse=True)
+        for atom in ranked:
+            if sum(f is atom for f in factors) > 1:
+                continue
+            others = single(product(*(f for f in factors if f is not atom)))
+            for bound in self._products(form, term, atom, known, depth):
+                yield [(bound, known)]
+            if not self.prove(others, known, min(depth - 1, 3)):
+                continue
+            sign = form.terms[term]
+            bounds = (*known.forms.get(atom, ()), *self._bounds(atom, sign, known, depth))
+            for bound in bounds:
+                if bound.terms[atom] * sign > 0:
+                    yield [(_eliminate(form, bound, atom, others * abs(sign)), known)]
+
+    def _products(
+        self, form: Linear, term: Expr, atom: Expr, known: Known, depth: int
+    ) -> Iterator[Linear]:
+        """For the term n*(y//n)*others: y - n + 1 <= n*(y//n) <= y, times the others >= 0."""
+        if not isinstance(atom, Binary) or atom.op != "floordiv":
+            return
+        n, y = expanded(to_linear(atom.b)), expanded(to_linear(atom.a))
+        whole = n.times(single(atom))
+        for part, coefficient in n.terms.items():
+            others = _without(factors_of(term), (atom, *factors_of(part)))
+            if others is None or not self._positive(atom.b, known, depth):
+                continue
+            rest = single(product(*others)) if others else constant(1)
+            if others and not self.prove(rest, known, min(depth - 1, 3)):
+                continue
+            below = form.terms[term] * coefficient < 0
+            bound = y - whole if below else whole - y + n.shifted(-1)
+            yield form * abs(coefficient) - bound.times(rest * abs(form.terms[term]))
+
+    def _positive(self, n: Expr, known: Known, depth: int) -> bool:
+        if isinstance(n, Const):
+            return int(n.value) > 0
+        return self.prove(to_linear(n).shifted(-1), known, min(depth - 1, 4))
+
+    def _cases(self, form: Linear, atom: Expr, known: Known) -> Iterator[Goals]:
+        """Replace an atom by each of the values that it can be."""
+        match atom:
+            case Binary(op="min" | "max"):
+                # The simpler operand first: it fails sooner.
+                values = sorted((atom.b, atom.a), key=lambda e: bool(e.children))
+                if _sign(form, atom) != (-1 if atom.op == "min" else 1):
+                    yield [(_replaced(form, atom, to_linear(value)), known) for value in values]
+            case Select():
+                sides = ((atom.a, True), (atom.b, False))
+                yield [
+                    (_replaced(form, atom, to_linear(e)), _under(known, atom.condition, holds))
+                    for e, holds in sides
+                ]
+            case Promise():
+                yield [(_replaced(form, atom, to_linear(atom.a)), known)]
+            case Binary(op="mod"):
+                quotient = Binary("floordiv", atom.a, atom.b)
+                present = any(f is quotient for term in form.terms for f in factors_of(term))
+                if present and self._positive(atom.b, known, 4):
+                    whole = expanded(to_linear(atom.b)).times(single(quotient))
+                    yield [(_replaced(form, atom, to_linear(atom.a) - whole), known)]
+            case _:
+                pass
+
+    def _exactly(self, form: Linear, atom: Expr, known: Known, depth: int) -> Iterator[Goals]:
+        """For n >= 1: r - y//n >= 0 is y <= r*n + n - 1, and r + y//n >= 0 is y >= -r*n."""
+        if not isinstance(atom, Binary) or atom.op != "floordiv" or abs(form.terms[atom]) != 1:
+            return
+        if not self._positive(atom.b, known, depth):
+            return
+        y, n = expanded(to_linear(atom.a)), expanded(to_linear(atom.b))
+        rest = form.without(atom).times(n)
+        yield [(y + rest if form.terms[atom] > 0 else rest + n.shifted(-1) - y, known)]
+
+    def _bounds(self, atom: Expr, sign: int, known: Known, depth: int) -> Iterator[Linear]:
+        """Forms >= 0 that follow from what `atom` is and bound it from the side of `sign`."""
+        this = single(atom)
+        match atom:
+            case Binary(op="floordiv", b=Const(value=n)) if int(n) > 0:
+                y = expanded(to_linear(atom.a))
+                yield this * int(n) - y.shifted(1 - int(n)) if sign > 0 else y - this * int(n)
+            case Binary(op="floordiv") if sign > 0:
+                if self._holds(atom.a, known, depth) and self._holds(atom.b, known, depth):
+                    yield this
+            case Binary(op="mod"):
+                yield from self._remainder_bounds(atom, sign, known, depth)
+            case Binary(op="min") if sign < 0:
+                yield expanded(to_linear(atom.b)) - this
+                yield expanded(to_linear(atom.a)) - this
+            case Binary(op="max") if sign > 0:
+                yield this - expanded(to_linear(atom.b))
+                yield this - expanded(to_linear(atom.a))
+            case Promise():
+                lo, hi = expanded(to_linear(atom.lo)), expanded(to_linear(atom.hi))
+                yield this - lo if sign > 0 else hi - this
+            case _:
+                pass
+
+    def _remainder_bounds(
+        self, atom: Binary, sign: int, known: Known, depth: int
+    ) -> Iterator[Linear]:
+        if not self._holds(atom.b, known, depth):
+            return
+        if sign > 0:
+            yield single(atom)
+            return
+        if self._positive(atom.b, known, depth):
+            yield expanded(to_linear(atom.b)).shifted(-1) - single(atom)
+        if self._holds(atom.a, known, depth):
+            yield expanded(to_linear(atom.a)) - single(atom)
+
+    def _holds(self, e: Expr, known: Known, depth: int) -> bool:
+        """Whether e >= 0."""
+        return self.prove(to_linear(e), known, min(depth - 1, 4))
+
+
+def _without(factors: Iterable[Expr], removed: Iterable[Expr]) -> list[Expr] | None:
+    """The factors less those removed; None when one of these is not there."""
+    left = list(factors)
+    for factor in removed:
+        at = next((k for k, other in enumerate(left) if other is factor), None)
+        if at is None:
+            return None
+        left.pop(at)
+    return left
+
+
+def _eliminate(form: Linear, bound: Linear, atom: Expr, factor: Linear) -> Linear:
+    return form * abs(bound.terms[atom]) - bound.times(factor)
+
+
+def _numerically(form: Linear, term: Expr, known: Known) -> Iterator[Goals]:
+    lo, hi = known.range_of_term(term)
+    coefficient = form.terms[term]
+    end = lo if coefficient > 0 else hi
+    if end is not None:
+        yield [(form.without(term).shifted(end * coefficient), known)]
+
+
+def _sign(form: Linear, atom: Expr) -> int:
+    """The sign with which `atom` occurs in `form`; 0 when it stands in a product."""
+    if any(len(f) > 1 and any(x is atom for x in f) for f in map(factors_of, form.terms)):
+        return 0
+    return 1 if form.terms[atom] > 0 else -1
+
+
+def _replaced(form: Linear, atom: Expr, value: Linear) -> Linear:
+    """The form with `value` for `atom`, also inside its products."""
+    value = expanded(value)
+    total = constant(form.constant)
+    for term, coefficient in form.terms.items():
+        part = constant(1)
+        for factor in factors_of(term):
+            part = part.times(value if factor is atom else single(factor))
+        total = total.plus(part, coefficient)
+    return total
+
+
+def _under(known: Known, condition: Expr, holds: bool) -> Known:
+    forms = forms_of(condition if holds else negated(condition))
+    return known.plus(forms) if forms else known
+
+
+def negated(condition: Expr) -> Expr:
+    """The condition that holds where this one does not, with `not` pushed into comparisons."""
+    match condition:
+        case Compare(op="lt" | "le") if condition.a.dtype.is_integer:
+            return Compare("le" if condition.op == "lt" else "lt", condition.b, condition.a)
+        case Compare(op="eq" | "ne"):
+            return Compare("ne" if condition.op == "eq" else "eq", condition.a, condition.b)
+        case Unary(op="not"):
+            return condition.a
+        case Binary(op="and" | "or") if condition.dtype.is_bool:
+            op = "or" if condition.op == "and" else "and"
+            return Binary(op, Unary("not", condition.a), Unary("not", condition.b))
+        case Const():
+            return Const(not condition.value, condition.dtype)
+        case _:
+            return Unary("not", condition)
+
+
+def conjuncts_of(condition: Expr) -> list[Expr]:
+    """The conditions of which `condition` is the conjunction, `not` pushed inwards."""
+    found: list[Expr] = []
+    stack = [condition]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, Unary) and e.op == "not":
+            inner = negated(e.a)
+            if inner is e:
+                found.append(e)
+            else:
+                stack.append(inner)
+        elif isinstance(e, Binary) and e.op == "and":
+            stack += (e.b, e.a)
+        else:
+            found.append(e)
+    return found
+
+
+def forms_of(condition: Expr) -> list[Linear]:
+    """Forms that are >= 0 where `condition` holds."""
+    forms: list[Linear] = []
+    for part in conjuncts_of(condition):
+        if not isinstance(part, Compare) or not part.a.dtype.is_integer or part.op == "ne":
+            continue
+        difference = expanded(to_linear(as_index(part.b)) - to_linear(as_index(part.a)))
+        if part.op == "eq":
+            forms += (difference, -difference)
+        else:
+            forms.append(difference.shifted(-1 if part.op == "lt" else 0))
+    return forms
+
+
+def as_index(e: Expr) -> Expr:
+    """The value of an integer expression as an index."""
+    if e.dtype is index:
+        return e
+    if isinstance(e, Const):
+        return Const(int(e.value), index)
+    return Cast(index, e)

@@ -1,0 +1,351 @@
+"""Symbolic intervals: where an index expression lies when some names vary and others stay.
+
+    bounds_of(io*128 + ii - 1, {"ii": Interval(0, 127)})  ->  [io*128 - 1, io*128 + 126]
+
+Exact for linear forms, also where ranges depend on each other (j in [0, i], i in [0, n)): names are
+eliminated in the order of that dependence.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tensorlang.ir.expr import Binary, Expr, Name, Promise, Select, Var
+from tensorlang.ir.facts import Facts, prove_le
+from tensorlang.ir.inequality import negated
+from tensorlang.ir.linear import Linear, factors_of, integer, product, single, to_expr, to_linear
+
+Side = Literal["lo", "hi"]
+_SPLITS = 16
+_CONTEXTS = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """lo <= value <= hi; None where there is no bound."""
+
+    lo: Expr | None
+    hi: Expr | None
+
+
+EVERYWHERE = Interval(None, None)
+
+
+def union(a: Interval, b: Interval, facts: Facts = Facts.none) -> Interval:
+    """The smallest interval around both."""
+    lo = None if a.lo is None or b.lo is None else _least(a.lo, b.lo, facts)
+    hi = None if a.hi is None or b.hi is None else _greatest(a.hi, b.hi, facts)
+    return Interval(lo, hi)
+
+
+def intersect(a: Interval, b: Interval, facts: Facts = Facts.none) -> Interval:
+    """The values in both."""
+    lo = b.lo if a.lo is None else a.lo if b.lo is None else _greatest(a.lo, b.lo, facts)
+    hi = b.hi if a.hi is None else a.hi if b.hi is None else _least(a.hi, b.hi, facts)
+    return Interval(lo, hi)
+
+
+def _least(a: Expr, b: Expr, facts: Facts) -> Expr:
+    return facts.simplified(Binary("min", a, b))
+
+
+def _greatest(a: Expr, b: Expr, facts: Facts) -> Expr:
+    return facts.simplified(Binary("max", a, b))
+
+
+def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Interval:
+    """The interval of `e` while the names in `ranges` vary; other names stay as they are."""
+    return _Bounds(ranges, within(ranges, facts), [_CONTEXTS]).interval_of(e)
+
+
+def within(ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Facts:
+    """`facts`, and that each name in `ranges` lies in its interval."""
+    for name in _dependence_order(ranges)[::-1]:
+        interval = ranges[name]
+        facts = facts.with_bounds(name, interval.lo, interval.hi)
+    return facts
+
+
+def sharpen(
+    ranges: Mapping[str, Interval], condition: Expr, facts: Facts = Facts.none
+) -> dict[str, Interval]:
+    """The ranges where `condition` holds: its inequalities solved for each name in `ranges`.
+
+    A bound that may not be compared with the old one replaces it when it is the simpler.
+    """
+    sharper = dict(ranges)
+    for form in facts.forms_of(condition):
+        for name in [n for n in sharper if any(a is Var(n) for a in form.terms)]:
+            _sharpen_by(sharper, name, form, facts)
+    return sharper
+
+
+def _sharpen_by(ranges: dict[str, Interval], name: str, form: Linear, facts: Facts) -> None:
+    """Narrow the range of `name` by k*name + rest >= 0."""
+    k = form.terms[Var(name)]
+    rest = form.without(Var(name))
+    names = list(ranges)
+    # Of two names that bound each other, the later one may depend on the earlier one.
+    later = names[names.index(name) + 1 :]
+    others = [n for n in names if n != name and (n in later or name in _needed(ranges, n))]
+    inner = {n: ranges[n] for n in others}
+    highest = _Bounds(inner, within(ranges, facts), [0]).end(rest, "hi")
+    if highest is None or name in highest.free:
+        return
+    bound = facts.simplified(Binary("floordiv", highest, integer(abs(k))))
+    old = ranges[name]
+    if k > 0:
+        bound = facts.simplified(-bound)
+        ranges[name] = Interval(_tighter(old.lo, bound, prove_le, facts), old.hi)
+    else:
+        ranges[name] = Interval(old.lo, _tighter(old.hi, bound, _prove_ge, facts))
+
+
+def _prove_ge(a: Expr, b: Expr, facts: Facts) -> bool:
+    return prove_le(b, a, facts)
+
+
+def _tighter(
+    old: Expr | None, new: Expr, is_looser: Callable[[Expr, Expr, Facts], bool], facts: Facts
+) -> Expr:
+    if old is None or is_looser(old, new, facts):
+        return new
+    if is_looser(new, old, facts):
+        return old
+    return new if _weight(new) <= _weight(old) else old
+
+
+def _weight(e: Expr) -> int:
+    form = to_linear(e)
+    return sum(1 + 2 * len(atom.children) for atom in form.terms) + bool(form.constant)
+
+
+def _needed(ranges: Mapping[str, Interval], name: str) -> set[str]:
+    """The names in `ranges` on which the range of `name` depends, directly or through others."""
+    needed: set[str] = set()
+    waiting = [name]
+    while waiting:
+        interval = ranges[waiting.pop()]
+        for end in (interval.lo, interval.hi):
+            if end is not None:
+                fresh = [n for n in end.free if n in ranges and n not in needed]
+                needed.update(fresh)
+                waiting += fresh
+    return needed
+
+
+def _dependence_order(ranges: Mapping[str, Interval]) -> list[str]:
+    """The names, each before those on which its range depends."""
+    needs = {name: _needed(ranges, name) for name in ranges}
+    return sorted(ranges, key=lambda name: len(needs[name]), reverse=True)
+
+
+class _Bounds:
+    """The ends of forms while the names in `ranges` vary, under `facts` about all names."""
+
+    def __init__(self, ranges: Mapping[str, Interval], facts: Facts, contexts: list[int]) -> None:
+        self.ranges = ranges
+        self.facts = facts
+        # How many sides of selects may still be looked at on their own, shared by them all.
+        self.contexts = contexts
+        self.order = _dependence_order(ranges)
+        self.varying = frozenset(ranges)
+        self.splits = _SPLITS
+        self.memo: dict[Expr, Interval] = {}
+
+    def varies(self, e: Expr) -> bool:
+        return not self.varying.isdisjoint(e.free)
+
+    def end(self, form: Linear, side: Side) -> Expr | None:
+        """The lowest or highest value of a form."""
+        eliminated: set[str] = set()
+        while True:
+            varying = [atom for atom in form.terms if self.varies(atom)]
+            if not varying:
+                return self.facts.simplified(to_expr(form))
+            split = self._split(form, varying, side)
+            if split is not None:
+                return split[0]
+            atom = self._next(varying)
+            if isinstance(atom, Name):
+                if atom.name in eliminated:
+                    return None
+                eliminated.add(atom.name)
+            bound = self._atom_end(atom, form.terms[atom], side)
+            if bound is None:
+                return None
+            form = form.without(atom).plus(to_linear(bound), form.terms[atom])
+
+    def _next(self, varying: list[Expr]) -> Expr:
+        """Nested atoms first, then names before those on which their ranges depend."""
+        for atom in varying:
+            if not isinstance(atom, Name):
+                return atom
+        names = {atom.name: atom for atom in varying if isinstance(atom, Name)}
+        return next(names[name] for name in self.order if name in names)
+
+    def _atom_end(self, atom: Expr, coefficient: int, side: Side) -> Expr | None:
+        high = (side == "hi") == (coefficient > 0)
+        interval = self.ranges[atom.name] if isinstance(atom, Name) else self.interval(atom)
+        return interval.hi if high else interval.lo
+
+    def _split(self, form: Linear, varying: list[Expr], side: Side) -> tuple[Expr | None] | None:
+        """rest + min(a, b) -> min(rest + a, rest + b) where rest and a or b vary together."""
+        for atom in varying:
+            if not isinstance(atom, Binary) or atom.op not in ("min", "max") or self.splits == 0:
+                continue
+            rest = form.without(atom)
+            if not any(self.varies(t) and not t.free.isdisjoint(atom.free) for t in rest.terms):
+                continue
+            self.splits -= 1
+            coefficient = form.terms[atom]
+            ends = [self.end(rest.plus(to_linear(e), coefficient), side) for e in atom.children]
+            return (self._extremum((atom.op == "min") == (coefficient > 0), ends, side),)
+        return None
+
+    def _extremum(self, least: bool, ends: list[Expr | None], side: Side) -> Expr | None:
+        """An end of the min (or max) of two values with these ends."""
+        known = [end for end in ends if end is not None]
+        if len(known) < len(ends):
+            # min(a, b) is at most either, so that one end bounds it from above.
+            bounded = known and least == (side == "hi")
+            return known[0] if bounded else None
+        return (_least if least else _greatest)(known[0], known[1], self.facts)
+
+    def interval(self, e: Expr) -> Interval:
+        """The interval of an atom or of a canonical expression."""
+        found = self.memo.get(e)
+        if found is None:
+            found = self._interval(e) if self.varies(e) else Interval(e, e)
+            self.memo[e] = found
+        return found
+
+    def _of(self, e: Expr) -> Interval:
+        form = to_linear(e)
+        if len(form.terms) == 1 and form.terms.get(e) == 1:
+            return self.interval(e)
+        return Interval(self.end(form, "lo"), self.end(form, "hi"))
+
+    def _interval(self, e: Expr) -> Interval:
+        match e:
+            case Name():
+                form = single(e)
+                return Interval(self.end(form, "lo"), self.end(form, "hi"))
+            case Binary(op="min" | "max"):
+                a, b = self._of(e.a), self._of(e.b)
+                least = e.op == "min"
+                lo = self._extremum(least, [a.lo, b.lo], "lo")
+                return Interval(lo, self._extremum(least, [a.hi, b.hi], "hi"))
+            case Binary(op="mul"):
+                return self._product(e)
+            case Binary(op="floordiv"):
+                return self._quotient(e)
+            case Binary(op="mod"):
+                return self._remainder(e)
+            case Select():
+                return self._select(e)
+            case Promise():
+                return self._promise(e)
+            case _:
+                return self._known(e)
+
+    def _known(self, e: Expr) -> Interval:
+        """What facts say of an atom that has no interval of its own, such as a load."""
+        lo, hi = self.facts.known.range_of_term(e)
+        ends: dict[bool, Expr | None] = {
+            False: None if lo is None else integer(lo),
+            True: None if hi is None else integer(hi),
+        }
+        for form in self.facts.known.forms.get(e, ()):
+            if abs(form.terms[e]) == 1 and not any(map(self.varies, form.without(e).terms)):
+                high = form.terms[e] < 0
+                end = to_expr(form.without(e) * (1 if high else -1))
+                old = ends[high]
+                looser = _prove_ge if high else prove_le
+                ends[high] = end if old is None or looser(old, end, self.facts) else old
+        return Interval(ends[False], ends[True])
+
+    def _product(self, e: Binary) -> Interval:
+        factors = factors_of(e)
+        fixed = [f for f in factors if not self.varies(f)]
+        moving = [self._of(f) for f in factors if self.varies(f)]
+        result = Interval(*(2 * [product(*fixed) if fixed else integer(1)]))
+        for interval in moving:
+            result = self._times(result, interval)
+        return result
+
+    def _times(self, a: Interval, b: Interval) -> Interval:
+        if a.lo is not None and a.lo is a.hi:
+            low, high = (self._made("mul", a.lo, end) for end in (b.lo, b.hi))
+            if self._at_least(a.lo, 0):
+                return Interval(low, high)
+            if prove_le(a.lo, integer(0), self.facts):
+                return Interval(high, low)
+            return union(Interval(low, low), Interval(high, high), self.facts)
+        if self._at_least(a.lo, 0) and self._at_least(b.lo, 0):
+            return Interval(self._made("mul", a.lo, b.lo), self._made("mul", a.hi, b.hi))
+        corners = [self._made("mul", x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
+        result = Interval(corners[0], corners[0])
+        for corner in corners[1:]:
+            result = union(result, Interval(corner, corner), self.facts)
+        return result
+
+    def _made(self, op: str, a: Expr | None, b: Expr | None) -> Expr | None:
+        return None if a is None or b is None else self.facts.simplified(Binary(op, a, b))
+
+    def _at_least(self, e: Expr | None, least: int) -> bool:
+        return e is not None and self.facts.nonnegative(to_linear(e).shifted(-least))
+
+    def _quotient(self, e: Binary) -> Interval:
+        y, n = self._of(e.a), self._of(e.b)
+        if n.lo is n.hi:
+            if not self._at_least(n.lo, 0):
+                return EVERYWHERE
+            return Interval(self._made("floordiv", y.lo, n.lo), self._made("floordiv", y.hi, n.lo))
+        if not (self._at_least(n.lo, 1) and self._at_least(y.lo, 0)):
+            return EVERYWHERE
+        lo = integer(0) if n.hi is None else self._made("floordiv", y.lo, n.hi)
+        return Interval(lo, self._made("floordiv", y.hi, n.lo))
+
+    def _remainder(self, e: Binary) -> Interval:
+        y, n = self._of(e.a), self._of(e.b)
+        if not self._at_least(n.lo, 0):
+            return EVERYWHERE
+        if n.lo is n.hi and y.lo is not None and y.hi is not None and self._at_least(n.lo, 1):
+            first, last = (self._made("floordiv", end, n.lo) for end in (y.lo, y.hi))
+            if first is last:
+                return Interval(self._made("mod", y.lo, n.lo), self._made("mod", y.hi, n.lo))
+        hi = None if n.hi is None else self.facts.simplified(n.hi - 1)
+        if not self._at_least(n.lo, 1):
+            hi = self._made("max", hi, integer(0))
+        if hi is None or (y.hi is not None and self._at_least(y.lo, 0)):
+            hi = y.hi if hi is None or prove_le(y.hi, hi, self.facts) else hi
+        return Interval(integer(0), hi)
+
+    def _select(self, e: Select) -> Interval:
+        """The union of both sides, each where the condition lets it be chosen."""
+        if self.contexts[0] == 0:
+            return union(self._of(e.a), self._of(e.b), self.facts)
+        self.contexts[0] -= 1
+        sides = [
+            self._under(c).interval_of(side)
+            for c, side in ((e.condition, e.a), (negated(e.condition), e.b))
+        ]
+        return union(sides[0], sides[1], self.facts)
+
+    def _under(self, condition: Expr) -> "_Bounds":
+        ranges = sharpen(self.ranges, condition, self.facts)
+        return _Bounds(ranges, within(ranges, self.facts.assume(condition)), self.contexts)
+
+    def interval_of(self, e: Expr) -> Interval:
+        """The interval of an expression, which is simplified first."""
+        return self._of(self.facts.simplified(e))
+
+    def _promise(self, e: Promise) -> Interval:
+        """The tighter of what is promised and what is known; what is promised where unclear."""
+        known, lo, hi = self._of(e.a), self._of(e.lo).lo, self._of(e.hi).hi
+        if known.lo is not None and (lo is None or prove_le(lo, known.lo, self.facts)):
+            lo = known.lo
+        if known.hi is not None and (hi is None or prove_le(known.hi, hi, self.facts)):
+            hi = known.hi
+        return Interval(lo, hi)

@@ -1,0 +1,333 @@
+"""Rewriting expressions to their canonical form under what is known.
+
+Operands come first, each distinct node once.  Index arithmetic becomes a sorted linear form over
+atoms whose operands are canonical; everything else is folded, and rewritten by the rows of
+`rules.py`.
+"""
+
+from collections.abc import Callable
+from math import gcd
+
+from tensorlang.ir.casts import simplify_cast
+from tensorlang.ir.constants import fold_constants
+from tensorlang.ir.division import floordiv, mod
+from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Promise, Select
+from tensorlang.ir.inequality import Known, conjuncts_of, negated
+from tensorlang.ir.linear import (
+    Linear,
+    addends,
+    expanded,
+    factors_of,
+    integer,
+    is_sum,
+    product,
+    single,
+    to_expr,
+    to_linear,
+)
+from tensorlang.ir.order import order_key
+from tensorlang.ir.rules import apply_rows
+from tensorlang.ir.types import bool_, index
+
+Proves = Callable[[Expr], bool]
+
+TRUE, FALSE = Const(True, bool_), Const(False, bool_)
+
+
+class Rewriter:
+    """Rewrites under `known`; `proves` decides a canonical comparison or a condition verbatim."""
+
+    def __init__(self, known: Known, proves: Proves, memo: dict[Expr, Expr] | None = None) -> None:
+        self.known = known
+        self.proves = proves
+        self.memo: dict[Expr, Expr] = {} if memo is None else memo
+        self._addends: dict[Expr, dict[Expr, int]] = {}
+
+    def __call__(self, root: Expr) -> Expr:
+        """The canonical form of `root`."""
+        stack = [root]
+        while stack:
+            e = stack[-1]
+            if e in self.memo:
+                stack.pop()
+                continue
+            missing = [operand for operand in self._operands(e) if operand not in self.memo]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            result = self._step(e)
+            self.memo[e] = result
+            self.memo.setdefault(result, result)
+        return self.memo[root]
+
+    def _operands(self, e: Expr) -> tuple[Expr, ...]:
+        """What has to be canonical first: of a sum the addends, skipping the partial sums."""
+        if not is_sum(e):
+            return e.children
+        if e not in self._addends:
+            self._addends[e] = addends(e)
+        return tuple(self._addends[e])
+
+    def _step(self, e: Expr) -> Expr:
+        if is_sum(e):
+            return self._sum(e)
+        operands = tuple(self.memo[child] for child in e.children)
+        changed = any(a is not b for a, b in zip(operands, e.children, strict=True))
+        e = fold_constants(e.rebuild(operands) if changed else e)
+        match e:
+            case Binary() if e.dtype is index:
+                return self._index(e)
+            case Compare() if e.a.dtype is index:
+                return self._comparison(e)
+            case Binary(op="and" | "or") if e.dtype.is_bool:
+                return self._logic(e)
+            case Promise():
+                return self._promise(e)
+            case Cast():
+                return self._again(e, simplify_cast(e))
+            case Compare():
+                return self._decided(self._again(e, apply_rows(e)))
+            case Const():
+                return e
+            case _ if not e.children:
+                return e
+            case _:
+                return self._again(e, apply_rows(e))
+
+    def _again(self, e: Expr, result: Expr) -> Expr:
+        return e if result is e else self(result)
+
+    def _sum(self, e: Expr) -> Expr:
+        total = Linear()
+        constant, terms = 0, dict[Expr, int]()
+        for leaf, coefficient in self._addends.pop(e).items():
+            part = to_linear(self.memo[leaf])
+            constant += coefficient * part.constant
+            for atom, c in part.terms.items():
+                terms[atom] = terms.get(atom, 0) + coefficient * c
+        total = Linear(constant, {atom: c for atom, c in terms.items() if c})
+        return self.expr(total)
+
+    def expr(self, form: Linear) -> Expr:
+        """The expression of a form whose atoms are canonical."""
+        return to_expr(self._recombined(_shorter(form)))
+
+    def _recombined(self, form: Linear) -> Linear:
+        """k*n*(x//n) + k*(x%n) -> k*x, and k*x - k*n*(x//n) -> k*(x%n), for n >= 1."""
+        done: set[Expr] = set()
+        while True:
+            for atom in form.terms:
+                if atom in done or not isinstance(atom, Binary):
+                    continue
+                done.add(atom)
+                if atom.op == "mod":
+                    form, changed = self._with_quotient(form, atom)
+                elif atom.op == "floordiv" or atom.op == "mul":
+                    form, changed = self._as_remainder(form, atom)
+                else:
+                    continue
+                if changed:
+                    break
+            else:
+                return form
+
+    def _with_quotient(self, form: Linear, remainder: Binary) -> tuple[Linear, bool]:
+        n, y = to_linear(remainder.b), to_linear(remainder.a)
+        k = form.terms[remainder]
+        whole = expanded(n).times(floordiv(y, n, self.known)) * k
+        if not whole.terms or any(form.terms.get(a) != c for a, c in whole.terms.items()):
+            return form, False
+        if n.terms and not self.known.nonnegative(n.shifted(-1)):
+            return form, False
+        return form.without(remainder) - whole + y * k, True
+
+    def _as_remainder(self, form: Linear, atom: Binary) -> tuple[Linear, bool]:
+        quotient, others = _quotient_in(atom)
+        if quotient is None:
+            return form, False
+        n, y = to_linear(quotient.b), to_linear(quotient.a)
+        if n.terms:
+            if others is not quotient.b or not self.known.nonnegative(n.shifted(-1)):
+                return form, False
+            k, left = -form.terms[atom], 0
+        else:
+            if others is not None:
+                return form, False
+            k, left = divmod(-form.terms[atom], n.constant)
+        if left or not y.terms or any(form.terms.get(a) != c * k for a, c in y.terms.items()):
+            return form, False
+        return form.without(atom) - y * k + mod(y, n, self.known) * k, True
+
+    def _index(self, e: Binary) -> Expr:
+        a, b = to_linear(e.a), to_linear(e.b)
+        match e.op:
+            case "mul":
+                return self.expr(_product(a, b))
+            case "floordiv":
+                return self.expr(floordiv(a, b, self.known))
+            case "mod":
+                return self.expr(mod(a, b, self.known))
+            case "min" | "max":
+                return self._extremum(e.op, e.a, e.b)
+            case _:
+                return self._again(e, apply_rows(e))
+
+    def _extremum(self, op: str, a: Expr, b: Expr) -> Expr:
+        """min or max of two canonical expressions: decided, or with what they share taken out."""
+        x, y = to_linear(a), to_linear(b)
+        low, high = (a, b) if op == "min" else (b, a)
+        if self.known.nonnegative(to_linear(high) - to_linear(low)):
+            return a
+        if self.known.nonnegative(to_linear(low) - to_linear(high)):
+            return b
+        shared = _shared(x, y)
+        x, y = x - shared, y - shared
+        factor = gcd(x.content(), y.content(), x.constant, y.constant)
+        first, second = (
+            self.expr(Linear(f.constant // factor, {t: c // factor for t, c in f.terms.items()}))
+            for f in (x, y)
+        )
+        if _operand_order(second) < _operand_order(first):
+            first, second = second, first
+        made = apply_rows(self._chain(op, first, second))
+        return self.expr(to_linear(made) * factor + shared)
+
+    def _chain(self, op: str, first: Expr, second: Expr) -> Expr:
+        """min(min(x, y), z) without the x or y that z makes idle, and without an idle z."""
+        if isinstance(first, Binary) and first.op == op:
+            x, y, z = (to_linear(e) for e in (first.a, first.b, second))
+            sign = 1 if op == "min" else -1
+            for kept, idle in ((first.b, x), (first.a, y)):
+                if self.known.nonnegative((idle - z) * sign):
+                    return self._extremum(op, kept, second)
+        return Binary(op, first, second)
+
+    def _comparison(self, e: Compare) -> Expr:
+        """a < b by its difference: what is added on one side, what is subtracted on the other."""
+        difference = to_linear(e.b) - to_linear(e.a)
+        if not difference.terms:
+            d = difference.constant
+            return _truth({"lt": d > 0, "le": d >= 0, "eq": d == 0, "ne": d != 0}[e.op])
+        divisor = difference.content()
+        if e.op in ("eq", "ne"):
+            if difference.constant % divisor:
+                return _truth(e.op == "ne")
+            made = self._equation(e.op, _scaled(difference, divisor))
+        else:
+            made = self._inequality(difference.shifted(-1 if e.op == "lt" else 0), divisor)
+        return self._decided(made)
+
+    def _inequality(self, form: Linear, divisor: int) -> Expr:
+        """form >= 0 as a comparison: i < M, 5 <= i, i <= j, i + 3 < N."""
+        form = _scaled(form, divisor)
+        left = {a: -c for a, c in form.terms.items() if c < 0}
+        right = {a: c for a, c in form.terms.items() if c > 0}
+        c = form.constant
+        if not left:
+            return Compare("le", integer(-c), self.expr(Linear(0, right)))
+        if c == 0:
+            return Compare("le", self.expr(Linear(0, left)), self.expr(Linear(0, right)))
+        less = c + 1
+        return Compare(
+            "lt",
+            self.expr(Linear(max(-less, 0) if right else 0, left)),
+            self.expr(Linear(max(less, 0) if right else less, right)),
+        )
+
+    def _equation(self, op: str, form: Linear) -> Expr:
+        left = {a: c for a, c in form.terms.items() if c > 0}
+        right = {a: -c for a, c in form.terms.items() if c < 0}
+        c = form.constant
+        if not left or (right and min(map(order_key, right)) < min(map(order_key, left))):
+            left, right, c = right, left, -c
+        if not right:
+            return Compare(op, self.expr(Linear(0, left)), integer(-c))
+        return Compare(op, self.expr(Linear(max(c, 0), left)), self.expr(Linear(max(-c, 0), right)))
+
+    def _decided(self, condition: Expr) -> Expr:
+        if isinstance(condition, Const):
+            return condition
+        if self.proves(condition):
+            return TRUE
+        return FALSE if self.proves(negated(condition)) else condition
+
+    def _logic(self, e: Binary) -> Expr:
+        """a & b without the one that the other implies; false where they exclude each other."""
+        result = apply_rows(e)
+        if result is not e or not isinstance(result, Binary):
+            return self._again(e, result)
+        return e
+
+    def _promise(self, e: Promise) -> Expr:
+        a = to_linear(e.a) if e.dtype is index else None
+        if a is None:
+            return e
+        inside = self.known.nonnegative(a - to_linear(e.lo))
+        return e.a if inside and self.known.nonnegative(to_linear(e.hi) - a) else e
+
+
+def _truth(value: bool) -> Expr:
+    return TRUE if value else FALSE
+
+
+def _scaled(form: Linear, divisor: int) -> Linear:
+    return Linear(form.constant // divisor, {a: c // divisor for a, c in form.terms.items()})
+
+
+def _product(a: Linear, b: Linear) -> Linear:
+    """a*b with constants pulled out in front; sums stay factors: (i + 1)*n."""
+    if not a.terms:
+        return b * a.constant
+    if not b.terms:
+        return a * b.constant
+    factor, factors = 1, list[Expr]()
+    for form in (a, b):
+        scale, primitive = _primitive(form)
+        factor *= scale
+        factors += primitive
+    return single(product(*factors), factor)
+
+
+def _primitive(form: Linear) -> tuple[int, tuple[Expr, ...]]:
+    """The constant that the form is a multiple of, and the factors of the rest."""
+    if len(form.terms) == 1 and not form.constant:
+        atom, coefficient = next(iter(form.terms.items()))
+        return coefficient, factors_of(atom)
+    scale = gcd(form.content(), form.constant)
+    leading = min(form.terms, key=order_key)
+    if form.terms[leading] < 0:
+        scale = -scale
+    return scale, (to_expr(_scaled(form, scale)),)
+
+
+def _quotient_in(atom: Binary) -> tuple[Binary | None, Expr | None]:
+    """The quotient among the factors of `atom`, and the product of the others."""
+    factors = factors_of(atom)
+    for k, f in enumerate(factors):
+        if isinstance(f, Binary) and f.op == "floordiv":
+            others = factors[:k] + factors[k + 1 :]
+            return f, product(*others) if others else None
+    return None, None
+
+
+def _shorter(form: Linear) -> Linear:
+    """Multiply products of sums out where terms then cancel: (i + 1)*n - i*n -> n."""
+    if len(form.terms) < 2:
+        return form
+    other = expanded(form)
+    return other if other is not form and len(other.terms) < len(form.terms) else form
+
+
+def _shared(x: Linear, y: Linear) -> Linear:
+    """The terms that two forms have in common, and their constant when it is the same."""
+    terms = {a: c for a, c in x.terms.items() if y.terms.get(a) == c}
+    same = x.constant == y.constant
+    return Linear(x.constant if same else 0, terms)
+
+
+def _operand_order(e: Expr) -> tuple[int, tuple[str, bytes]]:
+    """Of min and max: a min or max first, a constant last, as clamp writes them."""
+    if isinstance(e, Const):
+        return 2, order_key(e)
+    return (0 if isinstance(e, Binary) and e.op in ("min", "max") else 1), order_key(e)

@@ -1,0 +1,115 @@
+"""Simplifying statements: every expression under what the loops, Lets and Ifs around it say."""
+
+from collections import Counter
+
+from tensorlang.ir.expr import Const, Expr, Name
+from tensorlang.ir.facts import Facts
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.stmt import (
+    Block,
+    For,
+    If,
+    Let,
+    Stmt,
+    block,
+    exprs_of,
+    map_children,
+    map_exprs,
+    walk,
+)
+from tensorlang.ir.walk import postorder, substitute
+
+_NOTHING = Block(())
+
+
+def simplify_stmt(stmt: Stmt, facts: Facts = Facts.none) -> Stmt:
+    """A statement that does what `stmt` does wherever `facts` hold; itself when nothing changes.
+
+    if true: s                    -> s
+    if false: s                   -> nothing
+    for x in [a, +0): s           -> nothing
+    for x in [a, +1): s           -> let x = a: s
+    let x = v: s                  -> s[x := v]   where v is a name or a constant, or x occurs once
+    """
+    stmt = map_exprs(stmt, lambda e: simplify(e, facts))
+    match stmt:
+        case For():
+            return _for(stmt, facts)
+        case Let():
+            return _let(stmt, facts)
+        case If():
+            return _if(stmt, facts)
+        case Block():
+            return _block(stmt, facts)
+        case _:
+            return _around(stmt, facts)
+
+
+def _around(stmt: Stmt, facts: Facts) -> Stmt:
+    """`stmt` over its simplified body; nothing when that is nothing."""
+    result = map_children(stmt, lambda child: simplify_stmt(child, facts))
+    body = getattr(result, "body", None)
+    return _NOTHING if isinstance(body, Block) and not body.statements else result
+
+
+def _for(stmt: For, facts: Facts) -> Stmt:
+    if isinstance(stmt.extent, Const):
+        count = int(stmt.extent.value)
+        if count <= 0:
+            return _NOTHING
+        if count == 1:
+            return _let(Let(stmt.var, stmt.min, stmt.body), facts)
+    elif facts.holds(facts.simplified(stmt.extent <= 0)):
+        return _NOTHING
+    return _around(stmt, facts.with_range(stmt.var, stmt.min, stmt.extent))
+
+
+def _if(stmt: If, facts: Facts) -> Stmt:
+    if isinstance(stmt.condition, Const):
+        return simplify_stmt(stmt.body, facts) if stmt.condition.value else _NOTHING
+    return _around(stmt, facts.assume(stmt.condition))
+
+
+def _block(stmt: Block, facts: Facts) -> Stmt:
+    parts = [simplify_stmt(s, facts) for s in stmt.statements]
+    nested = any(isinstance(s, Block) for s in parts)
+    same = all(a is b for a, b in zip(parts, stmt.statements, strict=True))
+    return stmt if same and not nested and len(parts) != 1 else block(*parts)
+
+
+def _let(stmt: Let, facts: Facts) -> Stmt:
+    value = stmt.value
+    if isinstance(value, (Name, Const)) or _occurrences(stmt.body, stmt.var) <= 1:
+        if not value.reads and not _captures(stmt.body, value):
+            return simplify_stmt(_substituted(stmt.body, stmt.var, value), facts)
+    return _around(stmt, facts.with_value(stmt.var, value))
+
+
+def _occurrences(body: Stmt, name: str) -> int:
+    """How many statement expressions mention the name; a loop around one counts as many."""
+    counts: Counter[str] = Counter()
+    for part in walk(body):
+        for e in exprs_of(part):
+            if name in e.free:
+                counts[name] += _uses(e, name)
+    return counts[name]
+
+
+def _uses(e: Expr, name: str) -> int:
+    return sum(
+        isinstance(child, Name) and child.name == name
+        for node in postorder(e)
+        for child in node.children
+    ) + (isinstance(e, Name))
+
+
+def _captures(body: Stmt, value: Expr) -> bool:
+    """Whether a loop or Let in `body` binds a name that `value` mentions."""
+    return any(isinstance(s, (For, Let)) and s.var in value.free for s in walk(body))
+
+
+def _substituted(stmt: Stmt, name: str, value: Expr) -> Stmt:
+    stmt = map_exprs(stmt, lambda e: substitute(e, {name: value}))
+    if isinstance(stmt, (For, Let)) and stmt.var == name:
+        return stmt
+    return map_children(stmt, lambda child: _substituted(child, name, value))
