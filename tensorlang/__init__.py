@@ -48,9 +48,24 @@ from tensorlang.ir.functions import (
     sqrt,
     tanh,
 )
-from tensorlang.ir.types import bf16, f8e4m3, f8e5m2, f16, f32, f64, i8, i16, i32, i64
+from tensorlang.ir.types import (
+    bf16,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    tf32,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 from tensorlang.ir.types import bool_ as bool
-from tensorlang.ir.types import tf32, u8, u16, u32, u64
 from tensorlang.kernel import Kernel
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import all, any, argmax, argmin, max, min, prod, sum

@@ -143,7 +143,7 @@ def _check_names(
         "Param": [p.name for p in params],
     }
     loops = {v for f in funcs for d in f.definitions for v in d.loops}
-    seen: dict[str, str] = {v: "Var" for v in loops}
+    seen: dict[str, str] = dict.fromkeys(loops, "Var")
     for kind, names in kinds.items():
         for n in names:
             if n in seen and not (seen[n] == "Var" and kind in ("Func", "Input")):
@@ -154,5 +154,3 @@ def _check_names(
                     fix="rename one of them",
                 )
             seen[n] = kind
-
-

@@ -141,7 +141,9 @@ class Schedule:
         return "\n".join([*preamble, f"s = Schedule({self.algorithm.name})", *self._lines()]) + "\n"
 
     @staticmethod
-    def parse(text: str, pipeline: HasAlgorithm | Algorithm, path: str = "<schedule>") -> "Schedule":
+    def parse(
+        text: str, pipeline: HasAlgorithm | Algorithm, path: str = "<schedule>"
+    ) -> "Schedule":
         """The Schedule that `text` (as printed by `str`) describes, for `pipeline`.
 
         Raises: ParseError (syntax, unknown-directive, bad-arguments), ScheduleError as each

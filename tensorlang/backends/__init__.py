@@ -1,0 +1,24 @@
+"""The backends, by the name of their target; each is loaded when it is first compiled for."""
+
+from importlib import import_module
+
+from tensorlang.algorithm import Algorithm
+from tensorlang.backends.executable import Executable
+from tensorlang.ir.stmt import Program
+from tensorlang.target import Target
+
+_MODULES = {
+    "interpreter": "tensorlang.backends.interpreter",
+    "c": "tensorlang.backends.c",
+    "triton": "tensorlang.backends.triton",
+}
+
+
+def compile_program(program: Program, target: Target) -> Executable:
+    """What the backend of `target` makes of a loop program.  Raises: TargetError."""
+    return import_module(_MODULES[target.name]).compile_program(program, target)
+
+
+def compile_algorithm(algorithm: Algorithm) -> Executable:
+    """The reference: the algorithm evaluated with no schedule and none of the lowering."""
+    return import_module("tensorlang.backends.reference").compile_algorithm(algorithm)

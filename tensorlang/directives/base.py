@@ -79,7 +79,9 @@ class Directive:
                 parts.append(str(value))
         return f"{self.keyword}({', '.join(parts)})"
 
-    def error(self, code: str, what: str, *, why: str, fix: str, nest: Nest | None = None) -> ScheduleError:
+    def error(
+        self, code: str, what: str, *, why: str, fix: str, nest: Nest | None = None
+    ) -> ScheduleError:
         """A ScheduleError at the line that wrote this directive."""
         shown = nest.show() if nest is not None else None
         return ScheduleError(code, what, why=why, fix=fix, span=self.span, nest=shown)
@@ -130,5 +132,3 @@ class Directive:
 
 def _quoted(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
-
-

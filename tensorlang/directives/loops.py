@@ -244,5 +244,3 @@ class Unroll(Directive):
         state.nests[stage] = nest.update(
             self.var, lambda loop: replace(loop, kind=LoopKind.UNROLLED, span=self.span)
         )
-
-

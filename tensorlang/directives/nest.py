@@ -87,7 +87,9 @@ def region_name(func: str, dim: str, part: str) -> str:
 def default_nest(func: FuncRecord, number: int) -> Nest:
     """The loops of a stage before any directive."""
     definition = func.definitions[number]
-    loops = [_pure_loop(func, definition, k) for k, v in enumerate(definition.pure) if v is not None]
+    loops = [
+        _pure_loop(func, definition, k) for k, v in enumerate(definition.pure) if v is not None
+    ]
     if definition.domain is not None:
         for name, low, extent in definition.domain.dims:
             loops.append(Loop(name, low, extent, frozenset((name,)), reduction=True))

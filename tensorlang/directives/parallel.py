@@ -9,14 +9,14 @@ from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.stmt import LoopKind
 
 
-def _mark(directive: Directive, state: State, stage: tuple[str, int], var: str, kind: LoopKind) -> None:
+def _mark(
+    directive: Directive, state: State, stage: tuple[str, int], var: str, kind: LoopKind
+) -> None:
     nest = state.nests[stage]
     loop = directive.loop(nest, var)
     if loop.reduction:
         _check_reduction(directive, state, nest, loop, kind)
-    state.nests[stage] = nest.update(
-        var, lambda old: replace(old, kind=kind, span=directive.span)
-    )
+    state.nests[stage] = nest.update(var, lambda old: replace(old, kind=kind, span=directive.span))
 
 
 def _check_reduction(

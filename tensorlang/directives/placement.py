@@ -31,7 +31,8 @@ def _check_level(directive: Directive, state: State, func: str, level: Level) ->
         raise directive.error(
             "unknown-func",
             f"cannot place {func!r} inside {level.func!r}",
-            why=f"{level.func!r} is " + ("itself" if level.func == func else "no Func of the Pipeline"),
+            why=f"{level.func!r} is "
+            + ("itself" if level.func == func else "no Func of the Pipeline"),
             fix=f"its consumers are {', '.join(state.algorithm.consumers(func)) or 'none'}",
         )
     nests = state.stages(level.func)

@@ -45,6 +45,8 @@ def _single(
             for current, term in ((a, b), (b, a)):
                 if _is_current(current, func, indices, 0) and func not in term.reads:
                     return op, (term,)
+        case _:
+            pass
     return None
 
 
@@ -55,13 +57,12 @@ def _arg(
         case Select(condition=better, a=term, b=old), Select(condition=same, a=here, b=old_at):
             if better is not same or func in term.reads or func in here.reads:
                 return None
-            if not (
-                _is_current(old, func, indices, 0) and _is_current(old_at, func, indices, 1)
-            ):
+            if not (_is_current(old, func, indices, 0) and _is_current(old_at, func, indices, 1)):
                 return None
             op = _better(better, term, old)
             return None if op is None else (op, (term, here))
-    return None
+        case _:
+            return None
 
 
 def _better(condition: Expr, term: Expr, old: Expr) -> Operator | None:
@@ -79,7 +80,8 @@ def _better(condition: Expr, term: Expr, old: Expr) -> Operator | None:
             return _strict(strict, term, old)
         case Compare() if not term.dtype.is_float:
             return _strict(condition, term, old)
-    return None
+        case _:
+            return None
 
 
 def _strict(condition: Compare, term: Expr, old: Expr) -> Operator | None:
@@ -98,5 +100,3 @@ def reorders_freely(func: str, indices: Sequence[Expr], values: Sequence[Expr]) 
     """
     found = associative_operator(func, indices, values)
     return found is not None and found[0] not in ("argmin", "argmax")
-
-

@@ -515,7 +515,6 @@ class Compare(Expr):
     def __post_init__(self) -> None:
         self._set(bool_, self.a, self.b)
 
-
     def __bool__(self) -> bool:
         if self.op in ("eq", "ne") and isinstance(self.a, Name) and isinstance(self.b, Name):
             return (self.a is self.b) == (self.op == "eq")
@@ -581,5 +580,3 @@ class Promise(Expr):
 
     def __post_init__(self) -> None:
         self._set(self.a.dtype, self.a, self.lo, self.hi)
-
-

@@ -63,21 +63,29 @@ FUNCTIONS: dict[str, Function] = _table(
     Function("sin", 1, "float", 4, "the sine of a, in radians"),
     Function("cos", 1, "float", 4, "the cosine of a, in radians"),
     Function("tanh", 1, "float", 8, "the hyperbolic tangent"),
-    Function("erf", 1, "float", 16, "the error function 2/sqrt(pi) * integral of exp(-t*t), 0 to a"),
+    Function(
+        "erf", 1, "float", 16, "the error function 2/sqrt(pi) * integral of exp(-t*t), 0 to a"
+    ),
     Function("sigmoid", 1, "float", 8, "1 / (1 + exp(-a))"),
     Function("pow", 2, "float", 16, "a to the b, as IEEE pow"),
     Function("approx.tanh", 1, "float", 2**13, "tanh within 2^-10.9 relative (PTX tanh.approx)"),
-    Function("approx.exp2", 1, "float", 8, "exp2 within 2 ulp, flushing subnormals (ex2.approx.ftz)"),
-    Function("approx.erf", 1, "float", 2**13, "erf within 1.5e-7 absolute (Abramowitz-Stegun 7.1.26)"),
+    Function(
+        "approx.exp2", 1, "float", 8, "exp2 within 2 ulp, flushing subnormals (ex2.approx.ftz)"
+    ),
+    Function(
+        "approx.erf", 1, "float", 2**13, "erf within 1.5e-7 absolute (Abramowitz-Stegun 7.1.26)"
+    ),
     Function("approx.rcp", 1, "float", 4, "1 / a within 1 ulp (PTX rcp.approx)"),
-    Function("random_uniform", 2, "random", 0, "word b of the Philox-4x32-7 stream of seed a, in [0, 1)"),
+    Function(
+        "random_uniform", 2, "random", 0, "word b of the Philox-4x32-7 stream of seed a, in [0, 1)"
+    ),
 )
 
 
 def call(name: str, *args: Operand) -> Expr:
     """FUNCTIONS[name](*args), with the arguments promoted by its rule."""
     function = FUNCTIONS[name]
-    dtypes = [a.as_expr().dtype for a in args if not isinstance(a, (bool, int, float))]
+    dtypes = [as_expr(a).dtype for a in args if not isinstance(a, (bool, int, float))]
     like = dtypes[0] if dtypes else f32
     operands = [as_expr(a, like) for a in args]
     for k in range(1, len(operands)):
@@ -294,5 +302,3 @@ def identity(op: str, dtype: DType) -> Const:
         "or": False if dtype.is_bool else 0, "and": True if dtype.is_bool else -1, "xor": 0,
     }  # fmt: skip
     return Const(integers[op], dtype)
-
-

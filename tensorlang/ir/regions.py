@@ -58,7 +58,7 @@ def infer_regions(body: Stmt, facts: Facts = Facts.none) -> Stmt:
     match body:
         case Let() if (region := _open_region(body)) is not None:
             lets, allocate = region
-            facts = _with_let(facts, body.var, body.value)
+            facts = facts.with_value(body.var, body.value)
             inner = infer_regions(allocate.body, facts)
             dims = [_region(accesses, facts) for accesses in _by_dim(inner, allocate.buffer.name)]
             values = [value for dim in dims for value in dim]
@@ -67,7 +67,7 @@ def infer_regions(body: Stmt, facts: Facts = Facts.none) -> Stmt:
                 result = Let(let.var, value, result)
             return result
         case Let():
-            facts = _with_let(facts, body.var, body.value)
+            facts = facts.with_value(body.var, body.value)
         case For():
             facts = facts.with_range(body.var, body.min, body.extent)
         case If():
@@ -75,10 +75,6 @@ def infer_regions(body: Stmt, facts: Facts = Facts.none) -> Stmt:
         case _:
             pass
     return map_children(body, lambda child: infer_regions(child, facts))
-
-
-def _with_let(facts: Facts, name: str, value: Expr) -> Facts:
-    return facts.with_range(name, value, ONE) if value.dtype is index else facts
 
 
 def _open_region(stmt: Let) -> tuple[list[Let], Allocate] | None:
@@ -156,9 +152,7 @@ def _touches(stmt: Stmt, buffer: str, memo: dict[Stmt, bool]) -> bool:
     return memo[stmt]
 
 
-def _accesses(
-    stmt: Stmt, buffer: str, scope: _Scope, memo: dict[Stmt, bool]
-) -> Iterator[Access]:
+def _accesses(stmt: Stmt, buffer: str, scope: _Scope, memo: dict[Stmt, bool]) -> Iterator[Access]:
     if not _touches(stmt, buffer, memo):
         return
     if isinstance(stmt, (Stage, Store)):
@@ -230,9 +224,7 @@ def _access(
     own = f"{buffer}."
     pairs = [(bounds_of(e, scope.loose), bounds_of(e, tight)) for e in indices]
     kept = [(None, None) if _mentions(a, own) else (a, b) for a, b in pairs]
-    return Access(
-        tuple(a for a, _ in kept), tuple(b for _, b in kept), scope.extents, scope.span
-    )
+    return Access(tuple(a for a, _ in kept), tuple(b for _, b in kept), scope.extents, scope.span)
 
 
 def _mentions(interval: Interval, prefix: str) -> bool:

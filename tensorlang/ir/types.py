@@ -82,8 +82,7 @@ def _named(name: str) -> DType:
     return DTYPES[name]
 
 
-def _make_cast(dtype: DType, value: Any) -> Any:
-    raise TypeError(f"{dtype} cannot convert {value!r} before expressions are defined")
+_make_cast: Callable[[DType, Any], Any]
 
 
 def set_cast(make_cast: Callable[[DType, Any], Any]) -> None:

@@ -86,9 +86,7 @@ def _inside(interval: Interval, extent: Expr, loops: tuple[Expr, ...]) -> Expr:
     return inside
 
 
-def _too_small(
-    what: str, dim: int, interval: Interval, extent: Expr, condition: Expr
-) -> Assert:
+def _too_small(what: str, dim: int, interval: Interval, extent: Expr, condition: Expr) -> Assert:
     lo, hi = interval.lo, interval.hi
     assert lo is not None and hi is not None
     return Assert(
@@ -129,5 +127,3 @@ def _no_point(algorithm: Algorithm, func: FuncRecord, loop: str, extent: Expr) -
         "pass a larger array, or give the reduction initial=",
         (extent,),
     )
-
-

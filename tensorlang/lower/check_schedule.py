@@ -118,5 +118,3 @@ def _check_nested(loop: For, block: For) -> None:
             fix="make it serial or vectorized, or compute the Func at root",
             span=loop.span,
         )
-
-

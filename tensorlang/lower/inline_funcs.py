@@ -58,9 +58,7 @@ def _inline(stmt: Stmt, store: Store) -> Stmt:
 
     def rule(e: Expr) -> Expr:
         if isinstance(e, Load) and e.buffer == store.buffer:
-            return substitute(
-                store.values[e.component], dict(zip(names, e.indices, strict=True))
-            )
+            return substitute(store.values[e.component], dict(zip(names, e.indices, strict=True)))
         return e
 
     def visit(s: Stmt) -> Stmt:

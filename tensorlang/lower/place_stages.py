@@ -38,7 +38,7 @@ def place_stages(program: Program, plan: Plan) -> Program:
         store = placement.compute if placement.store is None else placement.store
         if not placement.inline and (placement.compute, store) != (ROOT, ROOT):
             body = _move(body, func.name, placement, store)
-    return body if body is program.body else replace(program, body=body)  # type: ignore[return-value]
+    return program if body is program.body else replace(program, body=body)
 
 
 def _move(body: Stmt, func: str, placement: Placement, store: Level) -> Stmt:
@@ -85,9 +85,7 @@ def _at(
     if level == ROOT:
         return make(body)
     var = f"{level.func}.{level.loop}"
-    loops = [
-        s for s in walk(body) if isinstance(s, For) and s.var == var and touches(s.body, func)
-    ]
+    loops = [s for s in walk(body) if isinstance(s, For) and s.var == var and touches(s.body, func)]
     if len(loops) != 1 or touches(_swap(body, loops[0], Block(())), func):
         raise _consumer_outside(func, placement, level, len(loops))
     (loop,) = loops
@@ -105,9 +103,7 @@ def _inside_guards(stmt: Stmt, func: str, make: Callable[[Stmt], Stmt]) -> Stmt:
     return make(stmt)
 
 
-def _consumer_outside(
-    func: str, placement: Placement, level: Level, loops: int
-) -> ScheduleError:
+def _consumer_outside(func: str, placement: Placement, level: Level, loops: int) -> ScheduleError:
     why = {
         0: f"no stage of {level.func!r} with a loop {level.loop!r} reads {func!r}",
         1: f"{func!r} is also used outside that loop, where it would not exist",

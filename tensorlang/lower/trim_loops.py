@@ -90,5 +90,3 @@ def _bound(condition: Expr, var: str) -> tuple[bool, Expr] | None:
         # 0 <= c*v + rest  <=>  v >= ceil(-rest / c)
         return False, -(rest // coefficient)
     return True, rest // -coefficient
-
-

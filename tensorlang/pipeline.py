@@ -1,0 +1,133 @@
+"""Pipeline: a closed algorithm that can be lowered, compiled and called.
+
+The only place that joins what (algorithm), how (schedule) and where (target).
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from tensorlang import arrays
+from tensorlang.algorithm import Algorithm
+from tensorlang.algorithm_text import print_algorithm
+from tensorlang.autoschedule import default_schedule
+from tensorlang.backends import compile_algorithm, compile_program
+from tensorlang.closing import close_algorithm
+from tensorlang.errors import ScheduleError
+from tensorlang.func import Func, Input
+from tensorlang.ir.expr import Operand
+from tensorlang.ir.stmt import Assert, Program
+from tensorlang.kernel import Kernel
+from tensorlang.lower import Trace, lower
+from tensorlang.lower.check_inputs import check_inputs
+from tensorlang.lower.explain_bounds import explain_bounds
+from tensorlang.schedule import Schedule
+from tensorlang.span import caller_span
+from tensorlang.target import Target, available
+
+
+class Pipeline:
+    """The closed algorithm: its inputs, its outputs with their shapes, and all Funcs between.
+
+    linear_relu = Pipeline("linear_relu", inputs=[A, B, bias], outputs={D: [M, N]})
+    linear_relu(a, b, bias_)                                  # a default schedule, here
+    kernel = linear_relu.compile(schedule, target="triton")   # a schedule, somewhere
+
+    Args:
+        name: an identifier; names the generated code.
+        inputs: the array arguments, in the order of a call.  Sizes and Params are found.
+        outputs: each output Func with its shape (ints, Sizes, expressions of them).
+    Raises: DefinitionError: unlisted-input, name-twice, wrong-rank, unbounded-index ...
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        inputs: Sequence[Input],
+        outputs: Mapping[Func, Sequence[Operand]],
+    ) -> None:
+        self._algorithm = close_algorithm(name, inputs, outputs)
+        self._asserts = check_inputs(self._algorithm)
+        self._kernels: dict[str, Kernel] = {}
+
+    @property
+    def name(self) -> str:
+        return self._algorithm.name
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The record: plain data over names."""
+        return self._algorithm
+
+    def __str__(self) -> str:
+        return print_algorithm(self._algorithm)
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {self.name!r}: {len(self._algorithm.funcs)} Funcs>"
+
+    def lower(self, schedule: Schedule | None = None, *, trace: Trace | None = None) -> Program:
+        """The loop IR under a schedule (none: every default); `trace` sees each pass's program."""
+        schedule = self._own(schedule) if schedule is not None else Schedule(self)
+        return lower(self._algorithm, schedule.state, asserts=self._asserts, trace=trace)
+
+    def compile(self, schedule: Schedule | None = None, target: str | Target = "c") -> Kernel:
+        """A Kernel for `target`: "reference", "interpreter", "c", "triton", or a Target.
+
+        Raises: ScheduleError, TargetError.
+        """
+        where = Target.of(target)
+        schedule = self._own(schedule) if schedule is not None else self.default_schedule(where)
+        program = self.lower(schedule)
+        if where.name == "reference":
+            executable = compile_algorithm(self._algorithm)
+        else:
+            executable = compile_program(program, where)
+        return Kernel(program, executable, where, schedule.copy())
+
+    def default_schedule(self, target: str | Target) -> Schedule:
+        """The schedule that a call without one runs under; print it to start from it."""
+        return default_schedule(self._algorithm, Target.of(target))
+
+    def __call__(self, *inputs: Any, **arguments: Any) -> Any:
+        """Run under a default schedule: Triton on CUDA arrays, else C, else the interpreter."""
+        name = _best_target(inputs)
+        if name not in self._kernels:
+            self._kernels[name] = self.compile(target=name)
+        return self._kernels[name](*inputs, **arguments)
+
+    def explain_bounds(self, func: str | Func | Input) -> str:
+        """How the region that the outputs need of a Func or an Input comes about."""
+        name = func if isinstance(func, str) else func.name
+        return explain_bounds(self._algorithm, name)
+
+    @cached_property
+    def asserts(self) -> tuple[Assert, ...]:
+        """What a call checks before anything runs."""
+        return self._asserts
+
+    def _own(self, schedule: Schedule) -> Schedule:
+        if schedule.algorithm is not self._algorithm:
+            raise ScheduleError(
+                "other-pipeline",
+                f"a schedule of {schedule.algorithm.name!r} is used with Pipeline {self.name!r}",
+                why="a schedule names the Funcs and loops of one algorithm",
+                fix=f"make it with Schedule({self.name}), or read its text with Schedule.parse",
+                span=caller_span(),
+            )
+        return schedule
+
+
+def _best_target(inputs: Sequence[Any]) -> str:
+    if any(arrays.kind_of(a) and arrays.device_of(a).startswith("cuda") for a in inputs):
+        return "triton"
+    compiler = available()["c"]
+    if compiler.works:
+        return "c"
+    warnings.warn(
+        f"running in the interpreter, which is slow: {compiler.why}",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return "interpreter"
