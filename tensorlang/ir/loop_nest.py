@@ -79,7 +79,8 @@ class _Place:
         return self._with(let.var, value, varies=varies)
 
     def _with(self, name: str, shown: Expr, *, varies: bool) -> "_Place":
-        varying = self.varying | shown.free if varies else self.varying
+        # What a value mentions is in there already, or does not vary.
+        varying = self.varying | {shown.name} if varies and isinstance(shown, Var) else self.varying
         return replace(self, shown={**self.shown, name: shown}, varying=varying)
 
     def _short(self, name: str) -> str:

@@ -161,7 +161,9 @@ def accumulator(dtype: DType) -> DType:
 
 def round_float(value: float, dtype: DType) -> float:
     """The float nearest to `value` that `dtype` holds, ties to even; f8 saturates, others go to inf."""
-    if dtype is f64 or math.isnan(value) or value == 0.0:
+    if math.isnan(value):
+        return math.nan  # one NaN, so that constants with and without a sign or payload are one
+    if dtype is f64 or value == 0.0:
         return value
     if math.isinf(value):
         return math.copysign(dtype.largest, value) if dtype.bits == 8 else value
