@@ -54,7 +54,7 @@ class Split(Directive):
             last = Binary("max", old.extent - factor, ZERO)
             position = Binary("min", position, last)
         position = position + inner
-        guard = position < old.extent if self.tail != "round_up" else None
+        guard = Var(self.old) < old.min + old.extent if self.tail != "round_up" else None
         binding = Binding(self.old, old.min + position, guard)
         made = (
             replace(old, name=self.outer, min=ZERO, extent=ceil_div(old.extent, self.factor)),

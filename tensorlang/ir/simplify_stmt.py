@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tensorlang.ir.expr import Const, Expr, Name
+from tensorlang.ir.expr import Binary, Const, Expr, Name
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import (
@@ -29,7 +29,7 @@ def simplify_stmt(stmt: Stmt, facts: Facts = Facts.none) -> Stmt:
     if false: s                   -> nothing
     for x in [a, +0): s           -> nothing
     for x in [a, +1): s           -> let x = a: s
-    let x = v: s                  -> s[x := v]   where v is a name or a constant, or x occurs once
+    let x = v: s                  -> s[x := v]   where v is a name and a constant, or x occurs once
     """
     stmt = map_exprs(stmt, lambda e: simplify(e, facts))
     match stmt:
@@ -79,10 +79,19 @@ def _block(stmt: Block, facts: Facts) -> Stmt:
 
 def _let(stmt: Let, facts: Facts) -> Stmt:
     value = stmt.value
-    if isinstance(value, (Name, Const)) or _occurrences(stmt.body, stmt.var) <= 1:
+    if _is_cheap(value) or _occurrences(stmt.body, stmt.var) <= 1:
         if not value.reads and not _captures(stmt.body, value):
             return simplify_stmt(_substituted(stmt.body, stmt.var, value), facts)
     return _around(stmt, facts.with_value(stmt.var, value))
+
+
+def _is_cheap(value: Expr) -> bool:
+    """A name, a constant, or one of each added: worth no name of its own."""
+    match value:
+        case Binary(op="add" | "sub", a=Name(), b=Const()):
+            return True
+        case _:
+            return isinstance(value, (Name, Const))
 
 
 def _occurrences(body: Stmt, name: str) -> int:

@@ -6,8 +6,9 @@ from tensorlang.ir.expr import Binary, Compare, Expr, Var
 from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.simplify_stmt import simplify_stmt
-from tensorlang.ir.stmt import For, If, LoopKind, Program, Stmt, map_children
+from tensorlang.ir.stmt import For, If, Let, LoopKind, Program, Stmt, map_children
 from tensorlang.ir.types import index
+from tensorlang.ir.walk import substitute
 
 _TRIMMED = (LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.GPU_BLOCK)
 
@@ -24,39 +25,44 @@ def trim_loops(program: Program) -> Program:
 
 def _trim(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _trim)
-    while isinstance(stmt, For) and stmt.kind in _TRIMMED and isinstance(stmt.body, If):
-        trimmed = _absorb(stmt, stmt.body)
-        if trimmed is None:
-            break
-        stmt = trimmed
-    return stmt
+    return _absorb(stmt) if isinstance(stmt, For) and stmt.kind in _TRIMMED else stmt
 
 
-def _absorb(loop: For, guard: If) -> For | None:
-    """The loop with the conditions on its variable taken into its range; None: there is none."""
-    rest: list[Expr] = []
+def _absorb(loop: For) -> For:
+    """The loop with the conditions on its variable taken into its range."""
+    outer: list[Let | If] = []
+    values: dict[str, Expr] = {}
     low, end = loop.min, loop.min + loop.extent
-    changed = False
-    for condition in conjuncts(guard.condition):
-        bound = _bound(condition, loop.var)
-        if bound is None:
-            rest.append(condition)
-            continue
-        changed = True
-        is_upper, limit = bound
-        if is_upper:
-            end = Binary("min", end, limit + 1)
+    inner = loop.body
+    while isinstance(inner, (Let, If)):
+        if isinstance(inner, Let):
+            outer.append(inner)
+            values[inner.var] = substitute(inner.value, values)
         else:
-            low = Binary("max", low, limit)
-    if not changed:
-        return None
-    body = guard.body
-    if rest:
-        condition = rest[0]
-        for e in rest[1:]:
-            condition = condition & e
-        body = If(condition, body)
-    return replace(loop, min=simplify(low), extent=simplify(end - low), body=body)
+            kept, low, end = _split(inner, loop.var, values, low, end)
+            outer.extend(kept)
+        inner = inner.body
+    if low is loop.min and end is loop.min + loop.extent:
+        return loop
+    for stmt in reversed(outer):
+        inner = replace(stmt, body=inner)
+    return replace(loop, min=simplify(low), extent=simplify(end - low), body=inner)
+
+
+def _split(
+    guard: If, var: str, values: dict[str, Expr], low: Expr, end: Expr
+) -> tuple[list[If], Expr, Expr]:
+    """What remains of a guard, and the range of the loop with the rest taken into it."""
+    kept: list[If] = []
+    for condition in conjuncts(guard.condition):
+        bound = _bound(substitute(condition, values), var)
+        if bound is None:
+            kept.append(If(condition, guard.body))
+        elif bound[0]:
+            end = Binary("min", end, bound[1] + 1)
+        else:
+            low = Binary("max", low, bound[1])
+    return kept, low, end
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
