@@ -40,13 +40,16 @@ _NAMES = {
     for d, numpy in (_NUMPY | dict.fromkeys(_ML_NAMES, np.dtype(np.uint8))).items()
 }
 
+# NPY_ARRAY_ALIGNED and NPY_ARRAY_WRITEABLE; the other flags say nothing that strides do not.
+_FLAGS = 0x0100 | 0x0400
+
 
 # --- dtypes --------------------------------------------------------------------------------------
 
 
 def dtype_of_numpy(dtype: np.dtype[Any]) -> DType | None:
     """The DType of NumPy's (or ml_dtypes') `dtype`; None for complex, text, swapped bytes, ..."""
-    if dtype.kind == "V" and dtype.type.__module__.startswith("ml_dtypes"):
+    if dtype.type.__module__.startswith("ml_dtypes"):
         return _ML_DTYPES.get(dtype.name)
     return _FROM_NUMPY.get(dtype)
 
@@ -157,7 +160,7 @@ def signature_of(value: Array) -> tuple[Any, ...] | None:
     None: neither a NumPy array nor a torch tensor.
     """
     if isinstance(value, _NDARRAY):
-        return value.dtype, value.shape, value.strides, value.flags.num
+        return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
     if is_tensor(value):
         try:
             strides = value.stride()
@@ -319,20 +322,23 @@ def allocator(
 def _tensor_allocator(
     carrier: Carrier, device: str, dtype: DType, shape: tuple[int, ...]
 ) -> Allocator:
-    empty, torch_type = _torch().empty, torch_dtype(dtype)
-    bits = storage_dtype(dtype)
-    torch_bits = getattr(_torch(), bits.name) if dtype in _ML_NAMES else torch_type
-    place = _torch().device(device)
+    torch_type = torch_dtype(dtype)
+    if carrier == "torch":
+        empty, place = _torch().empty, _torch().device(device)
 
-    def on_device() -> tuple[Array, Array]:
-        tensor = empty(shape, dtype=torch_type, device=place)
-        return tensor, tensor
+        def on_device() -> tuple[Array, Array]:
+            tensor = empty(shape, dtype=torch_type, device=place)
+            return tensor, tensor
 
+        return on_device
+    from_numpy, bits = _torch().from_numpy, storage_dtype(dtype)
+
+    # NumPy allocates in a quarter of the time.
     def on_cpu() -> tuple[Array, Array]:
-        tensor = empty(shape, dtype=torch_bits)
-        return tensor.view(torch_type), tensor.numpy()
+        array = np.empty(shape, bits)
+        return from_numpy(array).view(torch_type), array
 
-    return on_device if carrier == "torch" else on_cpu
+    return on_cpu
 
 
 def default_device(carrier: Carrier) -> str:

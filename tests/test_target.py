@@ -101,7 +101,8 @@ def test_hidden_devices_are_not_used(monkeypatch):
 
 def test_looking_at_targets_imports_nothing_heavy():
     code = (
-        "import sys; from tensorlang.target import available, Target; available(); Target('triton');"
+        "import sys; from tensorlang.target import available, Target;"
+        "available(); Target('triton');"
         "assert not {'torch', 'triton'} & set(sys.modules), 'imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -151,7 +151,7 @@ def check_fit(role: str, argument: Argument, info: ArrayInfo) -> None:
             "bad-layout",
             f"the array of {role} '{argument.name}' cannot be read in place",
             why=info.problem,
-            fix="pass a contiguous copy",
+            fix="pass a dense, contiguous copy",
         )
 
 

@@ -135,5 +135,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _suggestion(name: str, names: Iterable[str]) -> str:
-    close = get_close_matches(name, list(names), n=1)
-    return f"did you mean '{close[0]}'?" if close else f"leave '{name}' out"
+    by_lower = {n.lower(): n for n in names}
+    close = get_close_matches(name.lower(), list(by_lower), n=1)
+    return f"did you mean '{by_lower[close[0]]}'?" if close else f"leave '{name}' out"
