@@ -56,7 +56,13 @@ class _Interning(type):
     def __call__(cls, *args: Any, **named: Any) -> Any:
         if named or len(args) < cls.__dict__["arity"]:
             args = _positional(cls, args, named)
-        key = (cls, *map(_key, args)) if cls.__dict__.get("by_bits") else (cls, *args)
+        if cls.__dict__.get("by_bits"):
+            # As the dtype holds it, so that 0.1 and the f32 nearest to it make one constant.
+            value, dtype = args
+            args = (_held(value, dtype), dtype)
+            key = (cls, *map(_key, args))
+        else:
+            key = (cls, *args)
         found = _interned.get(key)
         if found is None:
             found = _interned.setdefault(key, super().__call__(*args))
@@ -399,11 +405,10 @@ class Const(Expr):
 
     value: Scalar
     dtype: DType
+    # What tells two apart is the bits of the value: 1, 1.0 and True are equal, and NaN is not.
     by_bits: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "value", _held(self.value, self.dtype))
         self._set(self.dtype)
 
 

@@ -19,7 +19,7 @@ from tensorlang.ir.expr import (
     Select,
     Unary,
 )
-from tensorlang.ir.types import Kind, round_float
+from tensorlang.ir.types import DType, Kind, round_float
 from tensorlang.ir.walk import fold, postorder
 
 RESERVED = frozenset(
@@ -118,7 +118,8 @@ def _pieces(e: Expr) -> tuple[int, list[Piece]]:
             return _ATOM, [print_name(e.name)]
         case Unary(op, a):
             # Parentheses keep -(3) apart from the constant -3.
-            needed = _ATOM + 1 if isinstance(a, Const) else _PREFIX_BINDS
+            merges = op == "neg" and isinstance(a, Const) and not print_constant(a).startswith("-")
+            needed = _ATOM + 1 if merges else _PREFIX_BINDS
             return _PREFIX_BINDS, [PREFIX[op], (a, needed)]
         case Binary(op, a, b) if op in ("min", "max"):
             return _ATOM, _listed(f"{op}(", (a, b), ")")
@@ -151,19 +152,20 @@ def _listed(head: str, operands: tuple[Expr, ...], tail: str) -> list[Piece]:
 
 
 def print_constant(e: Const) -> str:
-    """The shortest text that reads back to the same bits."""
+    """A short text that reads back to the same bits."""
     if e.dtype.is_bool:
         return "true" if e.value else "false"
     if e.dtype.kind is Kind.INDEX:
         return str(e.value)
-    text = _shortest(e) if e.dtype.is_float else str(e.value)
+    text = _decimal(float(e.value), e.dtype) if e.dtype.is_float else str(e.value)
     return f"{text}:{e.dtype}"
 
 
-def _shortest(e: Const) -> str:
-    # repr gives the shortest decimal among the doubles, not among the values of a narrower dtype.
+def _decimal(value: float, dtype: DType) -> str:
+    """The value itself, or a shorter number that rounds to it: 0.1, not 0.0999755859375, in f16."""
+    exact = repr(value)
     for digits in range(1, 17):
-        near = float(f"{e.value:.{digits}g}")
-        if round_float(near, e.dtype) == e.value:
-            return repr(near)
-    return repr(e.value)
+        near = float(f"{value:.{digits}g}")
+        if round_float(near, dtype) == value:
+            return min(exact, repr(near), key=len)
+    return exact
