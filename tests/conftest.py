@@ -1,13 +1,19 @@
-"""What every test can use: goldens, the `gpu` marker, hypothesis profiles."""
+"""What holds in every test: goldens, markers, hypothesis profiles, a verifier after every pass."""
 
 import difflib
+import functools
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tensorlang import lower
+from tensorlang.ir.stmt import Program
+from tensorlang.ir.verify import verify
 
 TESTS = Path(__file__).parent
 GOLDENS = TESTS / "golden"
@@ -18,6 +24,23 @@ _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], 
 settings.register_profile("dev", _COMMON)
 settings.register_profile("ci", _COMMON, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def _verified(step: Callable[..., Program]) -> Callable[..., Program]:
+    """The pass, with what it is given and what it makes verified."""
+
+    @functools.wraps(step)
+    def run(program: Program, *plan: object) -> Program:
+        verify(program)
+        made = step(program, *plan)
+        verify(made)
+        return made
+
+    return run
+
+
+# Whatever a test lowers is verified before and after every pass.
+lower.PASSES = tuple(replace(step, run=_verified(step.run)) for step in lower.PASSES)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -16,8 +16,10 @@ ONE_GOLDEN = """
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """An empty project with this project's conftest."""
+    tests = Path(__file__).parent
     monkeypatch.delenv("CI", raising=False)
-    shutil.copy(Path(__file__).with_name("conftest.py"), pytester.path / "conftest.py")
+    monkeypatch.setenv("PYTHONPATH", str(tests.parent))
+    shutil.copy(tests / "conftest.py", pytester.path)
     return pytester
 
 
