@@ -1,0 +1,158 @@
+"""Elements that a loop updates over and over: held in C variables while it runs.
+
+    for k: C[i, j] = C[i, j] + a(k)        ->   c = C[i, j];  for k: c = c + a(k);  C[i, j] = c
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
+from tensorlang.ir.expr import Expr
+from tensorlang.ir.linear import Linear
+from tensorlang.ir.stmt import (
+    Allocate,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Stmt,
+    Store,
+    children_of,
+    exprs_of,
+    walk,
+)
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import loads_of, postorder
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """A load or a store, and the lane loop it stands in."""
+
+    cell: Cell | None
+    is_store: bool
+
+
+def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
+    """What to hold in variables around the loop; nothing where that might not be right."""
+    bound = _bound_in(loop)
+    if bound is None or not _conditions_vary(loop.body, bound):
+        return ()
+    busy = {cell.buffer for cell in scope.cells}
+    stored = {s.buffer for s in walk(loop.body) if isinstance(s, Store)}
+    found: list[Cell] = []
+    for buffer in sorted(stored - busy - bound):
+        accesses = list(_accesses(loop.body, buffer, replace(scope, lane=scope.lane), unit))
+        found += _cells(accesses, bound)
+    vectors = sum(cell.lanes > 1 for cell in found)
+    if vectors > unit.machine.vector_registers - 3 or len(found) - vectors > 8:
+        return ()
+    return tuple(found)
+
+
+def _bound_in(loop: For) -> frozenset[str] | None:
+    """The names bound inside the loop, but for lane loops; None where threads are started there."""
+    names = {loop.var}
+    for stmt in walk(loop.body):
+        match stmt:
+            case For(kind=LoopKind.PARALLEL | LoopKind.GPU_BLOCK):
+                return None
+            case For(kind=LoopKind.VECTORIZED):
+                pass
+            case For() | Let():
+                names.add(stmt.var)
+            case Allocate():
+                names.add(stmt.buffer.name)
+            case _:
+                pass
+    return frozenset(names)
+
+
+def _conditions_vary(body: Stmt, bound: frozenset[str]) -> bool:
+    """Whether every condition inside depends on the loop.
+
+    One that does not may protect an element that must not be touched at all.
+    """
+    return all(
+        not bound.isdisjoint(s.condition.free) for s in walk(body) if isinstance(s, If)
+    )
+
+
+def _accesses(stmt: Stmt, buffer: str, scope: Scope, unit: Unit) -> Iterator[_Access]:
+    """Every access of the buffer; one that cannot be held has no cell."""
+    if isinstance(stmt, For) and stmt.kind is LoopKind.VECTORIZED:
+        lane = Lane(stmt.var, int(stmt.extent.value), stmt.min)  # type: ignore[attr-defined]
+        inner = replace(scope, lane=lane)
+        yield from _accesses(stmt.body, buffer, inner, unit)
+        return
+    if isinstance(stmt, Store):
+        if stmt.buffer == buffer:
+            for component in range(len(stmt.values)):
+                yield _access(buffer, component, stmt.indices, scope, unit, is_store=True)
+        if any(buffer in i.reads for i in stmt.indices):
+            yield _Access(None, False)
+        yield from _loads(stmt.values, buffer, scope, unit)
+    elif any(buffer in e.reads for e in exprs_of(stmt)):
+        yield _Access(None, False)
+    for child in children_of(stmt):
+        yield from _accesses(child, buffer, scope, unit)
+
+
+def _loads(
+    values: tuple[Expr, ...], buffer: str, scope: Scope, unit: Unit
+) -> Iterator[_Access]:
+    for load in loads_of(*values):
+        if any(buffer in i.reads for i in load.indices):
+            yield _Access(None, False)
+        elif load.buffer == buffer:
+            yield _access(buffer, load.component, load.indices, scope, unit, is_store=False)
+    for e in postorder(*values):
+        # Computed lane by lane, from memory.
+        if e.dtype is index and buffer in e.reads:
+            yield _Access(None, False)
+
+
+def _access(
+    buffer: str,
+    component: int,
+    indices: tuple[Expr, ...],
+    scope: Scope,
+    unit: Unit,
+    *,
+    is_store: bool,
+) -> _Access:
+    storage = unit.storages[buffer]
+    lanes = 1
+    if scope.lane is not None and any(scope.lane.var in i.free for i in indices):
+        if storage.step_of(indices, component, scope.lane.name) != 1:
+            return _Access(None, is_store)
+        lanes = scope.lane.width
+    elif scope.lane is not None and is_store:
+        return _Access(None, is_store)
+    places = scope.at_first_lane(storage.places(indices))
+    return _Access(Cell(buffer, component, places, lanes), is_store)
+
+
+def _cells(accesses: list[_Access], bound: frozenset[str]) -> list[Cell]:
+    """The distinct cells, where each access has one and no two can overlap."""
+    found: list[Cell] = []
+    for access in sorted(accesses, key=lambda a: not a.is_store):
+        cell = access.cell
+        if cell is None or not _is_fixed(cell.places, bound):
+            return []
+        same = [c for c in found if c.component == cell.component and c.is_at(cell.places)]
+        if same:
+            if same[0].lanes != cell.lanes:
+                return []
+        elif access.is_store:
+            found.append(cell)
+        else:
+            return []
+    for k, a in enumerate(found):
+        if not all(a.component != b.component or a.is_apart_from(b) for b in found[:k]):
+            return []
+    return found
+
+
+def _is_fixed(places: tuple[Linear, ...], bound: frozenset[str]) -> bool:
+    return all(bound.isdisjoint(atom.free) and not atom.reads for p in places for atom in p.terms)

@@ -1,0 +1,240 @@
+"""Expressions as C: scalars, or vectors over the lanes of the loop that we are in.
+
+An expression is wanted in one of two modes.  SCALAR gives its value in the first lane, which is
+enough for what does not differ between lanes and for the address of a contiguous load.  VECTOR
+gives its value in all lanes.  What has no vector form (a gather, a remainder of indices) is
+computed lane by lane in a small loop.
+
+Everything is evaluated once and without branches: a load that a `select` guards is made only where
+its guard holds, and gives 0 elsewhere.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import TypeAlias
+
+from tensorlang.backends.c.context import Scope, Unit
+from tensorlang.backends.c.guards import guards_of
+from tensorlang.backends.c.loads import Loads
+from tensorlang.backends.c.operations import Operations
+from tensorlang.backends.c.types import carried
+from tensorlang.backends.c.values import ATOM, UNARY, Value
+from tensorlang.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Name,
+    Promise,
+)
+from tensorlang.ir.linear import to_expr, to_linear
+from tensorlang.ir.types import index
+
+
+class Mode(Enum):
+    """What is wanted of an expression: its value in the first lane, or in all of them."""
+
+    SCALAR = "scalar"
+    VECTOR = "vector"
+
+
+SCALAR, VECTOR = Mode.SCALAR, Mode.VECTOR
+Wanted: TypeAlias = tuple[Expr, Mode]
+
+# A part used once stays inside what uses it, unless its text grows beyond this.
+_LONGEST = 72
+
+
+class Expressions:
+    """Writes what one statement computes; each node at most once a mode."""
+
+    def __init__(
+        self, unit: Unit, scope: Scope, *, fused: Expr | None = None, under: Expr | None = None
+    ) -> None:
+        """`fused`: an acc + a*b to round once; `under`: where what is written is needed."""
+        self._unit = unit
+        self._scope = scope
+        self._fused = fused
+        self._under = under
+        self._memo: dict[Wanted, Value] = {}
+        self._uses: Counter[Wanted] = Counter()
+        self._guards: dict[Expr, Expr] = {}
+        self._loads = Loads(unit, scope)
+        self._operations = Operations(unit, scope)
+
+    def write(self, *roots: Wanted) -> list[Value]:
+        """The values of several expressions, after writing whatever temporaries they need."""
+        self._guards = guards_of([e for e, _ in roots], self._under)
+        order = self._order(roots)
+        for wanted in order:
+            self._uses.update(self._needs(wanted))
+        for wanted in order:
+            operands = [self._memo[need] for need in self._needs(wanted)]
+            self._memo[wanted] = self._kept(wanted, self._value(wanted, operands))
+        return [self._memo[root] for root in roots]
+
+    def scalar(self, e: Expr) -> str:
+        """The text of an expression that is the same in all lanes."""
+        return self.write((e, SCALAR))[0].text
+
+    def _order(self, roots: Sequence[Wanted]) -> list[Wanted]:
+        """Everything that has to be computed, operands before what uses them."""
+        order: list[Wanted] = []
+        seen: set[Wanted] = set(self._memo)
+        stack = [(root, False) for root in reversed(roots)]
+        while stack:
+            wanted, opened = stack.pop()
+            if opened:
+                order.append(wanted)
+            elif wanted not in seen:
+                seen.add(wanted)
+                stack.append((wanted, True))
+                stack.extend((need, False) for need in reversed(self._needs(wanted)))
+        return order
+
+    def _needs(self, wanted: Wanted) -> list[Wanted]:
+        e, mode = wanted
+        if mode is VECTOR and not self._scope.varies(e):
+            return [(e, SCALAR)]
+        if isinstance(e, Load):
+            return self._load_needs(e, mode)
+        if mode is VECTOR and self._is_lanewise(e):
+            return self._lanewise_needs(e)
+        if e is self._fused:
+            return [(part, mode) for part in _parts_of_fused(e)]
+        return [(child, mode) for child in (e.children[:1] if isinstance(e, Promise) else e.children)]
+
+    def _load_needs(self, e: Load, mode: Mode) -> list[Wanted]:
+        if self._loads.held(e, vector=mode is VECTOR) is not None:
+            return []
+        if mode is VECTOR and not self._loads.is_contiguous(e):
+            return []
+        needs: list[Wanted] = [(self._loads.offset(e), SCALAR)]
+        guard = self._guards.get(e)
+        if guard is None:
+            return needs
+        # One element for all lanes is needed where any of them is active.
+        return [*needs, (guard, VECTOR if self._scope.varies(guard) else mode)]
+
+    def _is_lanewise(self, e: Expr) -> bool:
+        """Whether a node that varies has no vector form over vector operands."""
+        if e.dtype is index or (isinstance(e, Call) and e.function == "random_uniform"):
+            return True
+        return isinstance(e, (Cast, Compare)) and e.children[0].dtype is index
+
+    def _lanewise_needs(self, e: Expr) -> list[Wanted]:
+        if isinstance(e, Cast) and self._steps_by_one(e.a) and not e.dtype.is_float:
+            return [(e.a, SCALAR)]
+        count = self._lane_count(e)
+        return [] if count is None else [(count[0], SCALAR)]
+
+    def _steps_by_one(self, e: Expr) -> bool:
+        lane = self._scope.lane
+        assert lane is not None
+        rest = to_linear(e - lane.name)
+        return all(lane.var not in atom.free for atom in rest.terms)
+
+    def _lane_count(self, e: Expr) -> tuple[Expr, bool] | None:
+        """(n, whether first): a comparison that holds in the first n lanes, or in all but these."""
+        lane = self._scope.lane
+        if lane is None or not isinstance(e, Compare) or e.op not in ("lt", "le"):
+            return None
+        form = to_linear(e.b - e.a)
+        step = form.terms.get(lane.name, 0)
+        rest = form.without(lane.name)
+        if abs(step) != 1 or any(lane.var in atom.free for atom in rest.terms):
+            return None
+        # a < b  is  0 < rest + step*j;  the first lane has j = first.
+        slack = rest.plus(to_linear(lane.first), step)
+        if step == -1:
+            return to_expr(slack.shifted(e.op == "le")), True
+        return to_expr((-slack).shifted(e.op == "lt")), False
+
+    def _value(self, wanted: Wanted, operands: list[Value]) -> Value:
+        e, mode = wanted
+        if mode is VECTOR and not self._scope.varies(e):
+            return operands[0]
+        if isinstance(e, Load):
+            return self._load(e, mode, operands)
+        if mode is VECTOR and self._is_lanewise(e):
+            return self._lanewise(e, operands)
+        if isinstance(e, Name):
+            text = self._scope.renamed.get(e.name) or self._unit.names[e.name]
+            return Value(text, carried(e.dtype), ATOM, e.dtype.is_bool)
+        if e is self._fused:
+            return self._operations.fused(e, operands)
+        return self._operations.value(e, operands)
+
+    def _load(self, e: Load, mode: Mode, operands: list[Value]) -> Value:
+        held = self._loads.held(e, vector=mode is VECTOR)
+        if held is not None:
+            return held
+        if mode is VECTOR:
+            if not self._loads.is_contiguous(e):
+                return self._each_lane(e)
+            return self._loads.vector(e, operands[0], *operands[1:])
+        return self._loads.scalar(e, operands[0], *operands[1:])
+
+    def _lanewise(self, e: Expr, operands: list[Value]) -> Value:
+        prelude, lane = self._unit.prelude, self._scope.lane
+        assert lane is not None
+        count = self._lane_count(e)
+        if count is not None:
+            mask = carried(index).of(lane.width).mask
+            bits = min(64, max(8, self._unit.machine.vector_bytes * 8 // lane.width))
+            mask = replace(mask, element=f"i{bits}")
+            first = f"{prelude.helper('first', mask)}({operands[0].text})"
+            return Value(first if count[1] else f"~{first}", mask, UNARY, is_bool=True)
+        if operands:
+            wide = carried(e.dtype, lane.width)
+            start = f"({wide.scalar.name}){operands[0].within(UNARY)}"
+            return Value(f"{prelude.helper('steps', wide)}({start})", wide)
+        return self._each_lane(e)
+
+    def _each_lane(self, e: Expr) -> Value:
+        """result[l] = the scalar value for lane l."""
+        unit, lane = self._unit, self._scope.lane
+        assert lane is not None
+        result = carried(e.dtype, lane.width)
+        if e.dtype.is_bool:
+            result = replace(result, element="i8")
+        name, at = unit.names.fresh("t"), unit.names.fresh("l")
+        unit.code.line(f"{unit.prelude.type(result)} {name};")
+        with unit.code.block(f"for (int {at} = 0; {at} < {lane.width}; ++{at})"):
+            j = unit.names.fresh(lane.var.rpartition(".")[2])
+            first = self._scope.renamed.get(lane.var) or unit.names[lane.var]
+            unit.code.line(f"const int64_t {j} = {first} + {at};")
+            renamed = {**self._scope.renamed, lane.var: j}
+            scope = replace(self._scope, lane=None, renamed=renamed, cells=())
+            text = Expressions(unit, scope, under=self._guards.get(e)).scalar(e)
+            unit.code.line(f"{name}[{at}] = {'-' if e.dtype.is_bool else ''}({text});")
+        return Value(name, result, ATOM, e.dtype.is_bool)
+
+    def _kept(self, wanted: Wanted, value: Value) -> Value:
+        """The value under a name of its own where it is used again or has grown long."""
+        e, mode = wanted
+        if value.binds == ATOM and (isinstance(e, (Const, Name)) or value.text.isidentifier()):
+            return value
+        if self._uses[wanted] <= 1 and len(value.text) <= _LONGEST:
+            return value
+        if isinstance(e, Load):
+            wish = f"{e.buffer.rpartition('.')[2]}_at"
+        else:
+            wish = "t"
+        name = self._unit.names.fresh(wish)
+        type_name = "bool" if value.is_bool and value.type.lanes == 1 else self._unit.prelude.type(value.type)
+        self._unit.code.line(f"const {type_name} {name} = {value.text};")
+        return replace(value, text=name, binds=ATOM)
+
+
+def _parts_of_fused(e: Expr) -> tuple[Expr, Expr, Expr]:
+    """acc + a*b  ->  a, b, acc."""
+    assert isinstance(e, Binary)
+    product, rest = (e.b, e.a) if isinstance(e.a, Load) else (e.a, e.b)
+    assert isinstance(product, Binary)
+    return product.a, product.b, rest

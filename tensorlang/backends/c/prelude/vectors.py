@@ -1,0 +1,118 @@
+"""Vector operations that have no operator in C: splat, load, store, select, minimum, maximum."""
+
+from tensorlang.backends.c.prelude.definition import Asking, Definition, Make, Table
+from tensorlang.backends.c.types import CType
+
+
+def _splat(c: Asking, t: CType) -> Definition:
+    lanes = ", ".join(["x"] * t.lanes)
+    return Definition(t, ((t.scalar, "x"),), f"return ({t.tag}){{{lanes}}};")
+
+
+def _steps(c: Asking, t: CType) -> Definition:
+    """x, x + 1, x + 2, ..."""
+    lanes = ", ".join(map(str, range(t.lanes)))
+    body = f"return {c.helper('splat', t)}(x) + ({t.tag}){{{lanes}}};"
+    return Definition(t, ((t.scalar, "x"),), body)
+
+
+def _first(c: Asking, t: CType) -> Definition:
+    """The mask of the first `count` lanes."""
+    element = t.scalar.name
+    lanes = ", ".join(map(str, range(t.lanes)))
+    body = f"""\
+const {element} limit = count < 0 ? 0 : count > {t.lanes} ? {t.lanes} : ({element})count;
+return ({t.tag})(({t.tag}){{{lanes}}} < {c.helper("splat", t)}(limit));"""
+    return Definition(t, ((CType("i64"), "count"),), body)
+
+
+def _load(c: Asking, t: CType) -> Definition:
+    return Definition(t, ((t.scalar, "const *p"),), f"return *(const {t.tag}_at *)p;")
+
+
+def _store(c: Asking, t: CType) -> Definition:
+    return Definition(None, ((t.scalar, "*p"), (t, "x")), f"*({t.tag}_at *)p = x;")
+
+
+def _load_where(c: Asking, t: CType) -> Definition:
+    """The lanes that the mask chooses, and 0 elsewhere; no other element is touched."""
+    body = f"""\
+if ({c.helper("all", t.mask)}(mask)) return {c.helper("load", t)}(p);
+{t.tag} result = {{0}};
+for (int l = 0; l < {t.lanes}; ++l) if (mask[l]) result[l] = p[l];
+return result;"""
+    return Definition(t, ((t.mask, "mask"), (t.scalar, "const *p")), body)
+
+
+def _store_where(c: Asking, t: CType) -> Definition:
+    """The lanes that the mask chooses; no other element is touched."""
+    body = f"""\
+if ({c.helper("all", t.mask)}(mask)) {c.helper("store", t)}(p, x);
+else for (int l = 0; l < {t.lanes}; ++l) if (mask[l]) p[l] = x[l];"""
+    return Definition(None, ((t.mask, "mask"), (t.scalar, "*p"), (t, "x")), body)
+
+
+def _all(c: Asking, t: CType) -> Definition:
+    """Whether every lane of a mask is set."""
+    if t.bytes < 16:
+        body = f"""\
+{t.scalar.name} every = -1;
+for (int l = 0; l < {t.lanes}; ++l) every &= mask[l];
+return every != 0;"""
+        return Definition(CType("bool"), ((t, "mask"),), body)
+    words = CType("i64", t.bytes // 8)
+    chosen = " & ".join(f"words[{k}]" for k in range(words.lanes))
+    body = f"const {c.type(words)} words = ({words.tag})mask;\nreturn ({chosen}) == -1;"
+    return Definition(CType("bool"), ((t, "mask"),), body)
+
+
+def _any(c: Asking, t: CType) -> Definition:
+    """Whether some lane of a mask is set."""
+    body = f"return !{c.helper('all', t)}(~mask);"
+    return Definition(CType("bool"), ((t, "mask"),), body)
+
+
+def _select(c: Asking, t: CType) -> Definition:
+    """Lane by lane, a where the mask is set, else b."""
+    mask = t.mask.tag
+    body = f"return ({t.tag})((mask & ({mask})a) | (~mask & ({mask})b));"
+    if t.bytes in (16, 32):
+        # One instruction, which compilers find only where they see where the mask comes from.
+        macro = "SSE4_1" if t.bytes == 16 else "AVX2"
+        operands = ", ".join(f"(bytes){x}" for x in ("b", "a", "mask"))
+        body = f"""\
+#if defined(__{macro}__)
+typedef char bytes __attribute__((vector_size({t.bytes})));
+return ({t.tag})__builtin_ia32_pblendvb{t.bytes * 8}({operands});
+#else
+{body}
+#endif"""
+    return Definition(t, ((t.mask, "mask"), (t, "a"), (t, "b")), body)
+
+
+def _extreme(sign: str) -> Make:
+    """min and max; of floats, NaN if either is NaN: a wins a comparison that it is not part of."""
+
+    def make(c: Asking, t: CType) -> Definition:
+        mask = f"({t.mask.tag})(a {sign} b)"
+        if t.is_float:
+            mask += f" | ({t.mask.tag})(a != a)"
+        return Definition(t, ((t, "a"), (t, "b")), f"return {c.helper('select', t)}({mask}, a, b);")
+
+    return make
+
+
+VECTORS: Table = {
+    "splat": _splat,
+    "steps": _steps,
+    "first": _first,
+    "load": _load,
+    "store": _store,
+    "load_where": _load_where,
+    "store_where": _store_where,
+    "all": _all,
+    "any": _any,
+    "select": _select,
+    "min": _extreme("<"),
+    "max": _extreme(">"),
+}

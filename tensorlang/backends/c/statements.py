@@ -1,0 +1,290 @@
+"""Statements as C."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import PurePath
+
+from tensorlang.backends.c.cells import cells_of
+from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
+from tensorlang.backends.c.division import range_over
+from tensorlang.backends.c.expressions import Expressions
+from tensorlang.backends.c.rewriting import replace_names
+from tensorlang.backends.c.storage import Storage
+from tensorlang.backends.c.stores import read_cell, write_cell, write_store
+from tensorlang.backends.c.types import SCALARS, carried, stored
+from tensorlang.ir.expr import Binary, Const, Expr, Name, Unary, Var
+from tensorlang.ir.linear import integer, to_expr, to_linear
+from tensorlang.ir.stmt import (
+    Allocate,
+    Assert,
+    Block,
+    Buffer,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Stage,
+    Stmt,
+    Store,
+)
+from tensorlang.ir.types import index
+
+# Larger buffers come from the heap: a thread may have as little as half a megabyte of stack.
+_MOST_ON_STACK = 64 << 10
+
+
+class Statements:
+    """Writes the statements of one program."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self._code = unit.code
+
+    def write(self, stmt: Stmt, scope: Scope) -> None:
+        """Write one statement and all below it."""
+        match stmt:
+            case Block():
+                self._block(stmt, scope)
+            case Stage():
+                self._code.line(f"// {_title(stmt)}")
+                self.write(stmt.body, scope)
+            case For():
+                self._loop(stmt, scope)
+            case Let():
+                self._let(stmt, scope)
+            case If():
+                self._if(stmt, scope)
+            case Allocate():
+                self._allocate(stmt, scope)
+            case Store():
+                write_store(stmt, scope, self._unit)
+            case Assert():
+                pass  # checked by the call, before anything runs
+
+    def _block(self, stmt: Block, scope: Scope) -> None:
+        previous: Stmt | None = None
+        for s in stmt.statements:
+            if _is_otherwise(previous, s) and isinstance(s, If):
+                with self._code.else_block():
+                    self.write(s.body, scope)
+            elif isinstance(s, (Let, Allocate)):
+                with self._code.block():
+                    self.write(s, scope)
+            else:
+                self.write(s, scope)
+            previous = s
+
+    def _scalar(self, e: Expr, scope: Scope) -> str:
+        return Expressions(self._unit, scope).scalar(e)
+
+    # Loops
+
+    def _loop(self, loop: For, scope: Scope) -> None:
+        if scope.varies(loop.min) or scope.varies(loop.extent):
+            self._each_lane(loop, scope)
+        elif loop.kind is LoopKind.VECTORIZED and scope.lane is None:
+            self._lanes(loop, scope)
+        elif loop.kind in (LoopKind.PARALLEL, LoopKind.GPU_BLOCK):
+            self._parallel(loop, scope)
+        else:
+            self._serial(loop, scope)
+
+    def _lanes(self, loop: For, scope: Scope) -> None:
+        assert isinstance(loop.extent, Const)
+        lane = Lane(loop.var, int(loop.extent.value), loop.min)
+        with self._code.block():
+            name = self._unit.names[loop.var]
+            self._code.line(f"const int64_t {name} = {self._scalar(loop.min, scope)};")
+            self.write(loop.body, replace(scope, lane=lane))
+
+    def _parallel(self, loop: For, scope: Scope) -> None:
+        if scope.in_parallel:
+            self._unit.note(
+                f"the {loop.kind.value} loop '{loop.var}' runs serially: it stands inside another "
+                "that is parallel; fuse the two for more parallelism"
+            )
+        elif not self._unit.machine.has_openmp:
+            self._unit.note(
+                f"the {loop.kind.value} loop '{loop.var}' runs serially: the C compiler has no "
+                "OpenMP; install it (libomp for clang) or another compiler"
+            )
+        else:
+            self._counted(loop, replace(scope, in_parallel=True), parallel=True)
+            return
+        self._serial(loop, scope)
+
+    def _serial(self, loop: For, scope: Scope) -> None:
+        cells = cells_of(loop, scope, self._unit)
+        if not cells:
+            self._counted(loop, scope)
+        elif isinstance(loop.extent, Const):
+            self._around_cells(loop, scope, cells)
+        else:
+            # An empty loop must not touch what it does not update.
+            with self._code.block(f"if ({self._scalar(loop.extent, scope)} > 0)"):
+                self._around_cells(loop, scope, cells)
+
+    def _around_cells(self, loop: For, scope: Scope, cells: tuple[Cell, ...]) -> None:
+        with self._braces(needed=isinstance(loop.extent, Const)):
+            held = tuple(read_cell(cell, scope, self._unit) for cell in cells)
+            self._counted(loop, replace(scope, cells=(*scope.cells, *held)))
+            for cell in held:
+                write_cell(cell, scope, self._unit)
+
+    def _counted(self, loop: For, scope: Scope, *, parallel: bool = False) -> None:
+        name = self._unit.names[loop.var]
+        end = to_expr(to_linear(loop.min) + to_linear(loop.extent))
+        with self._braces(needed=not isinstance(end, (Const, Name))):
+            first, last = self._scalar(loop.min, scope), self._scalar(end, scope)
+            if not isinstance(end, (Const, Name)):
+                bound = self._unit.names.fresh(f"{name}_end")
+                self._code.line(f"const int64_t {bound} = {last};")
+                last = bound
+            if parallel:
+                self._code.pragma("omp parallel for schedule(dynamic)")
+            low = range_over(loop.min, scope)[0]
+            inside = scope.natural | {loop.var} if low is not None and low >= 0 else scope.natural
+            head = f"for (int64_t {name} = {first}; {name} < {last}; ++{name})"
+            with self._code.block(head):
+                self.write(loop.body, replace(scope, natural=inside))
+
+    @contextmanager
+    def _braces(self, *, needed: bool) -> Iterator[None]:
+        if needed:
+            with self._code.block():
+                yield
+        else:
+            yield
+
+    def _each_lane(self, stmt: Stmt, scope: Scope) -> None:
+        """The statement for one lane after another."""
+        lane = scope.lane
+        assert lane is not None
+        name = self._unit.names.fresh(lane.var.rpartition(".")[2])
+        first = scope.renamed.get(lane.var) or self._unit.names[lane.var]
+        self._unit.note(
+            f"the vectorized loop '{lane.var}' is partly scalar: what it does differs in shape from "
+            "lane to lane; vectorize another loop"
+        )
+        head = f"for (int64_t {name} = {first}; {name} < {first} + {lane.width}; ++{name})"
+        with self._code.block(head):
+            renamed = {**scope.renamed, lane.var: name}
+            inner = replace(scope, lane=None, mask=None, renamed=renamed)
+            self.write(stmt if scope.mask is None else If(scope.mask, stmt), inner)
+
+    # Names and conditions
+
+    def _let(self, stmt: Let, scope: Scope) -> None:
+        if scope.varies(stmt.value):
+            if stmt.value.reads:
+                self._each_lane(stmt, scope)
+            else:
+                self.write(replace_names(stmt.body, {stmt.var: stmt.value}), scope)
+            return
+        name = self._unit.names[stmt.var]
+        text = self._scalar(stmt.value, scope)
+        type_name = SCALARS[carried(stmt.value.dtype).element]
+        self._code.line(f"const {type_name} {name} = {text};")
+        low = range_over(stmt.value, scope)[0]
+        if low is not None and low >= 0 and stmt.value.dtype is index:
+            scope = replace(scope, natural=scope.natural | {stmt.var})
+        self.write(stmt.body, scope)
+
+    def _if(self, stmt: If, scope: Scope) -> None:
+        if not scope.varies(stmt.condition):
+            with self._code.block(f"if ({self._scalar(stmt.condition, scope)})"):
+                self.write(stmt.body, scope)
+        elif stmt.condition.reads and not isinstance(stmt.body, Store):
+            # What the condition reads may change before all of the body has used it.
+            self._each_lane(stmt, scope)
+        else:
+            both = stmt.condition if scope.mask is None else Binary("and", scope.mask, stmt.condition)
+            self.write(stmt.body, replace(scope, mask=both))
+
+    # Memory
+
+    def _allocate(self, stmt: Allocate, scope: Scope) -> None:
+        buffer = stmt.buffer
+        extents = [
+            integer(buffer.fold[k]) if buffer.fold and buffer.fold[k] else dim.extent
+            for k, dim in enumerate(buffer.dims)
+        ]
+        sizes = [int(e.value) for e in extents if isinstance(e, Const)]
+        if len(sizes) < len(extents):
+            self._on_heap(stmt, extents, scope)
+            return
+        count = 1
+        for size in sizes:
+            count *= max(size, 0)
+        bits = sum(stored(dtype).bits for dtype in buffer.dtypes)
+        if count * bits // 8 > _MOST_ON_STACK:
+            self._on_heap(stmt, extents, scope)
+            return
+        storage = self._laid_out(buffer, extents, scope)
+        for pointer, dtype in zip(storage.pointers, buffer.dtypes, strict=True):
+            element = stored(dtype).name
+            self._code.line(f"{element} {pointer}[{max(count, 1)}] __attribute__((aligned(64)));")
+        self.write(stmt.body, scope)
+
+    def _on_heap(self, stmt: Allocate, extents: list[Expr], scope: Scope) -> None:
+        storage = self._laid_out(stmt.buffer, extents, scope)
+        count: Expr = integer(1)
+        for extent in extents:
+            count = Binary("mul", count, Binary("max", extent, integer(0)))
+        size = self._scalar(count, scope)
+        for pointer, dtype in zip(storage.pointers, stmt.buffer.dtypes, strict=True):
+            element = stored(dtype)
+            function = self._unit.prelude.helper("workspace", element)
+            self._code.line(f"{element.name} *restrict {pointer} = {function}({size});")
+        with self._code.block(f"if ({' && '.join(storage.pointers)})"):
+            self.write(stmt.body, scope)
+        with self._code.else_block():
+            if scope.in_parallel:
+                self._code.pragma("omp atomic write")
+            self._code.line("status = OUT_OF_MEMORY;")
+        for pointer in storage.pointers:
+            self._code.line(f"free({pointer});")
+
+    def _laid_out(self, buffer: Buffer, extents: list[Expr], scope: Scope) -> Storage:
+        """Row by row, the last dimension contiguous."""
+        strides: list[Expr] = [integer(1)]
+        for k in reversed(range(1, len(extents))):
+            stride = Binary("mul", strides[0], extents[k])
+            if isinstance(strides[0], Const) and isinstance(extents[k], Const):
+                stride = integer(int(strides[0].value) * max(0, int(extents[k].value)))
+            else:
+                name = f"{buffer.name}.stride{k - 1}"
+                text = self._scalar(stride, scope)
+                self._code.line(f"const int64_t {self._unit.names[name]} = {text};")
+                stride = Var(name)
+            strides.insert(0, stride)
+        base = self._unit.names[buffer.name]
+        several = len(buffer.dtypes) > 1
+        storage = Storage(
+            tuple(
+                self._unit.names.fresh(f"{base}_{k}") if several else base
+                for k in range(len(buffer.dtypes))
+            ),
+            buffer.dtypes,
+            tuple(dim.min for dim in buffer.dims),
+            (tuple(strides[: len(extents)]),) * len(buffer.dtypes),
+            buffer.fold,
+        )
+        self._unit.storages[buffer.name] = storage
+        return storage
+
+
+def _is_otherwise(previous: Stmt | None, stmt: Stmt) -> bool:
+    """Whether the two are `if c` and `if not c`, as `rewriting.either` makes them."""
+    if not (isinstance(previous, If) and isinstance(stmt, If)):
+        return False
+    condition = stmt.condition
+    return isinstance(condition, Unary) and condition.a is previous.condition
+
+
+def _title(stage: Stage) -> str:
+    what = "definition" if stage.number == 0 else f"update {stage.number - 1}"
+    if stage.span is None:
+        return f"{stage.func}: {what}"
+    return f"{stage.func}: {what}  ({PurePath(stage.span.path).name}:{stage.span.line})"

@@ -1,0 +1,213 @@
+"""Stores as C: to memory, or to the variable that holds an element for a while."""
+
+from dataclasses import replace
+
+from tensorlang.backends.c.context import Cell, Scope, Unit
+from tensorlang.backends.c.expressions import SCALAR, VECTOR, Expressions
+from tensorlang.backends.c.loads import Loads, from_stored, to_stored
+from tensorlang.backends.c.types import CType, carried, stored
+from tensorlang.backends.c.values import SUM, Value, as_mask, widened
+from tensorlang.ir.expr import Binary, Expr, Load
+from tensorlang.ir.linear import to_expr
+from tensorlang.ir.stmt import Store
+from tensorlang.ir.types import DType, f32, f64
+
+
+def write_store(store: Store, scope: Scope, unit: Unit) -> None:
+    """buffer[indices] = values, in one lane or in all of them."""
+    varies = scope.lane is not None and _varies(store, scope)
+    if not varies:
+        _Writer(store, scope, unit).scalar()
+    elif all(_is_contiguous(store, k, scope, unit) for k in range(len(store.values))):
+        _Writer(store, scope, unit).vector()
+    else:
+        _Writer(store, scope, unit).scattered()
+
+
+def _varies(store: Store, scope: Scope) -> bool:
+    exprs: list[Expr] = [*store.indices, *store.values]
+    if scope.mask is not None:
+        exprs.append(scope.mask)
+    return any(scope.varies(e) for e in exprs)
+
+
+def _is_contiguous(store: Store, component: int, scope: Scope, unit: Unit) -> bool:
+    assert scope.lane is not None
+    storage = unit.storages[store.buffer]
+    return storage.step_of(store.indices, component, scope.lane.name) == 1
+
+
+class _Writer:
+    """Writes one Store."""
+
+    def __init__(self, store: Store, scope: Scope, unit: Unit) -> None:
+        self._store = store
+        self._scope = scope
+        self._unit = unit
+        self._storage = unit.storages[store.buffer]
+        fused = fused_of(store) if unit.machine.has_fma else None
+        self._expressions = Expressions(unit, scope, fused=fused, under=scope.mask)
+        self._loads = Loads(unit, scope)
+
+    def scalar(self) -> None:
+        """One element."""
+        count = len(self._store.values)
+        wanted = (*self._offsets(), *self._store.values)
+        written = self._expressions.write(*((e, SCALAR) for e in wanted))
+        places, values = written[:count], written[count:]
+        for k, value in enumerate(self._apart(values)):
+            cell = self._cell(k, vector=False)
+            if cell is not None:
+                self._unit.code.line(f"{cell.variable} = {value.text};")
+                continue
+            element = to_stored(value, self._storage.dtypes[k], self._unit)
+            self._unit.code.line(f"{self._storage.pointers[k]}[{places[k].text}] = {element.text};")
+
+    def _offsets(self) -> list[Expr]:
+        """Where each component goes."""
+        indices = self._store.indices
+        return [self._storage.offset(indices, k) for k in range(len(self._store.values))]
+
+    def vector(self) -> None:
+        """Consecutive elements, one a lane."""
+        lane = self._scope.lane
+        assert lane is not None
+        count = len(self._store.values)
+        wanted = [(offset, SCALAR) for offset in self._offsets()]
+        wanted += [(value, VECTOR) for value in self._store.values]
+        if self._scope.mask is not None:
+            wanted.append((self._scope.mask, VECTOR))
+        written = self._expressions.write(*wanted)
+        places, values = written[:count], written[count : 2 * count]
+        mask = written[-1] if self._scope.mask is not None else None
+        for k, value in enumerate(self._apart(values)):
+            wide = widened(value, lane.width, self._unit.prelude)
+            cell = self._cell(k, vector=True)
+            if cell is not None:
+                self._to_cell(cell, wide, mask)
+            else:
+                element = to_stored(wide, self._storage.dtypes[k], self._unit)
+                self._to_memory(k, places[k], element, mask)
+
+    def _to_cell(self, cell: Cell, value: Value, mask: Value | None) -> None:
+        prelude = self._unit.prelude
+        if value.is_bool:
+            value = as_mask(value, 8, prelude)
+        text = value.text
+        if mask is not None:
+            chosen = as_mask(widened(mask, cell.lanes, prelude), value.type.bits, prelude)
+            select = prelude.helper("select", value.type)
+            text = f"{select}({chosen.text}, {value.text}, {cell.variable})"
+        self._unit.code.line(f"{cell.variable} = {text};")
+
+    def _to_memory(self, k: int, place: Value, element: Value, mask: Value | None) -> None:
+        prelude = self._unit.prelude
+        address = f"{self._storage.pointers[k]} + {place.within(SUM)}"
+        if mask is None:
+            store = prelude.helper("store", element.type)
+            self._unit.code.line(f"{store}({address}, {element.text});")
+            return
+        chosen = as_mask(widened(mask, element.type.lanes, prelude), element.type.bits, prelude)
+        store = prelude.helper("store_where", element.type)
+        self._unit.code.line(f"{store}({chosen.text}, {address}, {element.text});")
+
+    def scattered(self) -> None:
+        """Elements anywhere, one lane after another."""
+        lane, unit = self._scope.lane, self._unit
+        assert lane is not None
+        name = unit.names.fresh(lane.var.rpartition(".")[2])
+        first = self._scope.renamed.get(lane.var) or unit.names[lane.var]
+        values = self._expressions.write(*((value, VECTOR) for value in self._store.values))
+        wide = [self._named(widened(v, lane.width, unit.prelude)) for v in values]
+        head = f"for (int64_t {name} = {first}; {name} < {first} + {lane.width}; ++{name})"
+        with unit.code.block(head):
+            renamed = {**self._scope.renamed, lane.var: name}
+            inner = replace(self._scope, lane=None, mask=None, renamed=renamed)
+            self._scattered_lane(wide, f"{name} - {first}", inner)
+
+    def _scattered_lane(self, wide: list[Value], at: str, inner: Scope) -> None:
+        unit = self._unit
+        expressions = Expressions(unit, inner)
+        if self._scope.mask is not None:
+            unit.code.line(f"if (!({expressions.scalar(self._scope.mask)})) continue;")
+        places = [expressions.scalar(offset) for offset in self._offsets()]
+        for k, value in enumerate(wide):
+            lane = Value(f"{value.text}[{at}]", value.type.scalar, is_bool=value.is_bool)
+            element = to_stored(lane, self._storage.dtypes[k], unit)
+            text = f"{element.text} != 0" if value.is_bool else element.text
+            unit.code.line(f"{self._storage.pointers[k]}[{places[k]}] = {text};")
+
+    def _apart(self, values: list[Value]) -> list[Value]:
+        """The values of a tuple are all computed before the first is stored."""
+        return values if len(values) == 1 else [self._named(value) for value in values]
+
+    def _named(self, value: Value) -> Value:
+        is_scalar_bool = value.is_bool and value.type.lanes == 1
+        type_name = "bool" if is_scalar_bool else self._unit.prelude.type(value.type)
+        name = self._unit.names.fresh("t")
+        self._unit.code.line(f"const {type_name} {name} = {value.text};")
+        return replace(value, text=name)
+
+    def _cell(self, component: int, *, vector: bool) -> Cell | None:
+        store = self._store
+        return self._loads.cell(store.buffer, component, store.indices, vector=vector)
+
+
+def fused_of(store: Store) -> Expr | None:
+    """The sum of f[i] = f[i] + a*b, which may be rounded once."""
+    if len(store.values) != 1:
+        return None
+    value = store.values[0]
+    if not (isinstance(value, Binary) and value.op == "add" and value.dtype in (f32, f64)):
+        return None
+    for old, product in ((value.a, value.b), (value.b, value.a)):
+        is_old = isinstance(old, Load) and old.buffer == store.buffer
+        same = is_old and all(a is b for a, b in zip(old.indices, store.indices, strict=True))
+        if same and isinstance(product, Binary) and product.op == "mul":
+            return value
+    return None
+
+
+def read_cell(cell: Cell, scope: Scope, unit: Unit) -> Cell:
+    """Load the cell into a variable of its own."""
+    held, address = _address(cell, scope, unit)
+    dtype = unit.storages[cell.buffer].dtypes[cell.component]
+    if cell.lanes == 1:
+        element = Value(f"*({address})", held)
+    else:
+        element = Value(f"{unit.prelude.helper('load', held)}({address})", held)
+    value = from_stored(element, dtype, unit)
+    name = unit.names.fresh(f"{cell.buffer.rpartition('.')[2]}_held")
+    unit.code.line(f"{_type_of(value, unit)} {name} = {value.text};")
+    return replace(cell, variable=name)
+
+
+def write_cell(cell: Cell, scope: Scope, unit: Unit) -> None:
+    """Store the cell's variable."""
+    held, address = _address(cell, scope, unit)
+    dtype = unit.storages[cell.buffer].dtypes[cell.component]
+    value = to_stored(_of_cell(cell, dtype), dtype, unit)
+    if cell.lanes == 1:
+        unit.code.line(f"*({address}) = {value.text};")
+    else:
+        unit.code.line(f"{unit.prelude.helper('store', held)}({address}, {value.text});")
+
+
+def _of_cell(cell: Cell, dtype: DType) -> Value:
+    type_ = carried(dtype, cell.lanes)
+    if dtype.is_bool and cell.lanes > 1:
+        type_ = CType("i8", cell.lanes)
+    return Value(cell.variable, type_, is_bool=dtype.is_bool)
+
+
+def _type_of(value: Value, unit: Unit) -> str:
+    return "bool" if value.is_bool and value.type.lanes == 1 else unit.prelude.type(value.type)
+
+
+def _address(cell: Cell, scope: Scope, unit: Unit) -> tuple[CType, str]:
+    storage = unit.storages[cell.buffer]
+    places = tuple(map(to_expr, cell.places))
+    offset = replace(storage, mins=storage.zeros, fold=()).offset(places, cell.component)
+    text = Expressions(unit, replace(scope, lane=None, mask=None)).write((offset, SCALAR))[0]
+    held = stored(storage.dtypes[cell.component], cell.lanes)
+    return held, f"{storage.pointers[cell.component]} + {text.within(SUM)}"

@@ -1,0 +1,167 @@
+"""Vectorized loops as lanes: loop IR -> loop IR whose vectorized loops are each one vector wide.
+
+After this pass a loop of kind VECTORIZED has a constant extent, that of one vector, and what stands
+in it runs in all its lanes at once.  Of a nest of vectorized loops one becomes the lanes; the
+others become blocks held in registers, or serial loops.
+
+    vectorized i in [0, 128): vectorized j in [0, N): if j < M: C[i, j] = ...
+->  if (N - 1 < M):  for i: for j.block: vectorized j in [j.block*8, +8): C[i, j] = ...   and the rest
+    else:            the same over j in [0, min(N, M))
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tensorlang.backends.c.accumulate import accumulated
+from tensorlang.backends.c.lanes import choose_lane, is_accumulation, lanes_for
+from tensorlang.backends.c.machine import Machine
+from tensorlang.backends.c.nest import (
+    Nest,
+    holds_everywhere,
+    in_order,
+    open_nest,
+    scalar_guards,
+    trimmed,
+    without_single_iterations,
+)
+from tensorlang.backends.c.private import private_to_lanes
+from tensorlang.backends.c.rewriting import either, guarded, has_vectorized, replace_names
+from tensorlang.backends.c.strips import Strip, in_strips
+from tensorlang.ir.expr import Const, Expr
+from tensorlang.ir.linear import integer
+from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store, block, map_children
+
+
+def vectorize(stmt: Stmt, machine: Machine) -> Stmt:
+    """Make every vectorized loop one vector wide."""
+    if isinstance(stmt, For) and stmt.kind is LoopKind.VECTORIZED:
+        nest = open_nest(stmt)
+        if not isinstance(nest.core, Store) and has_vectorized(nest.core):
+            return _outer_serial(stmt, machine)
+        return _versions(nest, machine)
+    return map_children(stmt, lambda child: vectorize(child, machine))
+
+
+def _outer_serial(stmt: Stmt, machine: Machine) -> Stmt:
+    """The outer loops serial, since further vectorized loops inside are the ones to use."""
+    match stmt:
+        case For(kind=LoopKind.VECTORIZED):
+            return replace(stmt, kind=LoopKind.SERIAL, body=_outer_serial(stmt.body, machine))
+        case Let() | If():
+            return replace(stmt, body=_outer_serial(stmt.body, machine))
+        case _:
+            return vectorize(stmt, machine)
+
+
+def _versions(nest: Nest, machine: Machine) -> Stmt:
+    """One version for where all guards hold, without them, and one that keeps within bounds."""
+    outer, nest = scalar_guards(without_single_iterations(nest))
+    condition, free = holds_everywhere(nest)
+    fast = _ordered(free, machine)
+    if isinstance(condition, Const) and condition.value:
+        return guarded(outer, fast)
+    slow = _ordered(trimmed(nest), machine) if condition is not None else fast
+    return guarded(outer, either(condition, fast, slow))
+
+
+def _ordered(nest: Nest, machine: Machine) -> Stmt:
+    lane = choose_lane(nest.loops, nest.core, machine)
+    body = guarded(nest.guards, nest.core)
+    if lane is None:
+        return in_order(nest.loops, body)
+    width = lanes_for(nest.core, lane.var, machine)
+    if isinstance(lane.extent, Const):
+        width = min(width, 1 << (int(lane.extent.value).bit_length() - 1))
+    others = [loop for loop in nest.loops if loop is not lane]
+    if width < 2:
+        return in_order(nest.loops, body)
+    if lane.reduction and is_accumulation(lane, nest.core):
+        assert isinstance(nest.core, Store)
+        return accumulated(lane, others, nest.guards, nest.core, width)
+    if isinstance(nest.core, Store):
+        return _tiled(lane, others, nest.guards, nest.core, width, machine)
+    return in_order(others, in_strips(lane, [width], _lanes_over(lane, body)))
+
+
+def _lanes_over(lane: For, body: Stmt) -> Callable[[Strip], Stmt]:
+    """The body in the lanes of each strip."""
+
+    def over(strip: Strip) -> Stmt:
+        if strip.width == 1:
+            return replace_names(body, {lane.var: strip.first})
+        inside = private_to_lanes(body, lane.var, strip.first, strip.width)
+        return lane_loop(lane, strip, inside)
+
+    return over
+
+
+def lane_loop(lane: For, strip: Strip, body: Stmt) -> Stmt:
+    """One vector's worth of the loop."""
+    return replace(lane, min=strip.first, extent=integer(strip.width), body=body)
+
+
+def _tiled(
+    lane: For,
+    others: Sequence[For],
+    guards: Sequence[Expr],
+    core: Store,
+    width: int,
+    machine: Machine,
+) -> Stmt:
+    """Pure loops outside, reduction loops inside a block of rows and vectors held in registers."""
+    rows = [loop for loop in others if not loop.reduction]
+    reductions = [loop for loop in others if loop.reduction]
+    is_update = any(core.buffer in value.reads for value in core.values)
+    if not is_update:
+        return in_order(others, in_strips(lane, [width], _lanes_over(lane, guarded(guards, core))))
+    row = rows.pop() if rows else None
+    height, vectors = _block(row, lane, width, machine, unrolled=not reductions)
+
+    def columns(at: Sequence[Expr]) -> Callable[[Strip], Stmt]:
+        def over(strip: Strip) -> Stmt:
+            body = guarded(guards, core)
+            copies = [
+                _lanes_over(lane, body if row is None else replace_names(body, {row.var: i}))(part)
+                for i in at
+                for part in strip.parts(width)
+            ]
+            return in_order(reductions, block(*copies))
+
+        return over
+
+    def block_of_rows(strip: Strip | None) -> Stmt:
+        at = [] if strip is None else [p.first for p in strip.parts(1)]
+        return in_strips(lane, [vectors * width, width], columns(at or [integer(0)]))
+
+    tile = block_of_rows(None) if row is None else in_strips(row, [height], block_of_rows)
+    return in_order(rows, tile)
+
+
+# Fewer copies of a statement than this are written out rather than looped over.
+_MOST_COPIES = 16
+
+
+def _block(
+    row: For | None, lane: For, width: int, machine: Machine, *, unrolled: bool
+) -> tuple[int, int]:
+    """How many rows and vectors of accumulators stay in registers at a time."""
+    columns = int(lane.extent.value) // width if isinstance(lane.extent, Const) else None
+    rows = 1 if row is None else int(row.extent.value) if isinstance(row.extent, Const) else None
+    if columns and rows and columns * rows <= _MOST_COPIES:
+        return rows, columns
+    if unrolled:
+        return 1, 1
+    # Each step also needs the vectors of one operand and one broadcast of the other.
+    budget = machine.vector_registers - 4
+    if rows == 1:
+        return 1, _divisor(columns, min(8, budget))
+    height = _divisor(rows, 4)
+    return height, _divisor(columns, max(1, budget // height))
+
+
+def _divisor(n: int | None, most: int) -> int:
+    """The largest divisor of n up to `most`, if it is at least half of that; else `most`."""
+    if n is None:
+        return most
+    best = max(d for d in range(1, min(n, most) + 1) if n % d == 0)
+    return best if 2 * best >= min(n, most) else min(n, most)
