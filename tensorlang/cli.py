@@ -113,7 +113,7 @@ def _schedules(
 
 def _values_of(names: Mapping[str, Any], kind: type[T]) -> dict[str, T]:
     """The names of values of that type, each value once (a file may give it a second name)."""
-    first = {id(value): name for name, value in reversed(names.items())}
+    first = {id(value): name for name, value in reversed(list(names.items()))}
     return {n: v for n, v in names.items() if isinstance(v, kind) and first[id(v)] == n}
 
 
