@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from tensorlang.ir.expr import Binary
-from tensorlang.ir.inequality import Known
+from tensorlang.ir.inequality import Known, tightened
 from tensorlang.ir.linear import Linear, expanded, factors_of, to_linear
 
 _MOST = 16
@@ -14,11 +14,11 @@ def with_consequences(known: Known, forms: Iterable[Linear]) -> Known:
     waiting = list(forms)
     seen: set[object] = set()
     while waiting and len(seen) < _MOST:
-        form = waiting.pop(0)
+        form = tightened(waiting.pop(0))
         if form.key() in seen:
             continue
         seen.add(form.key())
-        known = known.plus((expanded(form),))
+        known = known.plus((form,))
         waiting += _factors_positive(form, known)
         for term, coefficient in form.terms.items():
             if isinstance(term, Binary):

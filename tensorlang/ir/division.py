@@ -27,6 +27,11 @@ Division = Callable[[Linear, Linear, Known], Linear]
 def floordiv(x: Linear, n: Linear, known: Known) -> Linear:
     """x // n."""
     if n.terms:
+        # (g*x)//(g*n) -> x//n
+        divisor = gcd(x.content(), x.constant, n.content(), n.constant)
+        if divisor > 1:
+            x, n = _divided(x, divisor), _divided(n, divisor)
+            return floordiv(x, n, known)
         return _symbolic_floordiv(x, n, known)
     if n.constant <= 0:
         return floordiv(-x, -n, known) if n.constant else ZERO
@@ -36,6 +41,10 @@ def floordiv(x: Linear, n: Linear, known: Known) -> Linear:
 def mod(x: Linear, n: Linear, known: Known) -> Linear:
     """x % n."""
     if n.terms:
+        # (g*x)%(g*n) -> g*(x%n)
+        divisor = gcd(x.content(), x.constant, n.content(), n.constant)
+        if divisor > 1:
+            return mod(_divided(x, divisor), _divided(n, divisor), known) * divisor
         return _symbolic_mod(x, n, known)
     if n.constant <= 0:
         return -mod(-x, -n, known) if n.constant else ZERO
@@ -44,7 +53,7 @@ def mod(x: Linear, n: Linear, known: Known) -> Linear:
 
 def _constant_floordiv(x: Linear, n: int, known: Known) -> Linear:
     # (n*q + r)//n -> q + r//n
-    whole, rest = _split(x, n)
+    whole, rest = x.divided(n)
     if not rest.terms:
         return whole
     # (g*y + c)//(g*m) -> (y + c//g)//m
@@ -54,7 +63,7 @@ def _constant_floordiv(x: Linear, n: int, known: Known) -> Linear:
         return whole + _constant_floordiv(reduced, n // divisor, known)
     # (g*y + s)//(g*m) -> y//m   where 0 <= s < g
     for period in _periods(rest, n):
-        large, small = _split(rest, period)
+        large, small = rest.divided(period)
         if _in_period(small, period, known) == 0:
             return whole + _constant_floordiv(large, n // period, known)
     period = _in_period(rest, n, known)
@@ -71,15 +80,16 @@ def _nested_floordiv(rest: Linear, n: int, known: Known) -> Linear:
         if atom.op == "floordiv" and inner > 0:
             y = to_linear(atom.a).shifted(rest.constant * inner)
             return _constant_floordiv(y, inner * n, known)
-        if atom.op == "mod" and inner > 0 and inner % n == 0 and rest.constant == 0:
-            quotient = _constant_floordiv(to_linear(atom.a), n, known)
-            return _constant_mod(quotient, inner // n, known)
+        if atom.op == "mod" and rest.constant == 0:
+            others, left = to_linear(atom.b).divided(n)
+            if left.key() == ZERO.key() and known.nonnegative(others):
+                return mod(_constant_floordiv(to_linear(atom.a), n, known), others, known)
     return single(Binary("floordiv", to_expr(rest), Const(n, atom.dtype)))
 
 
 def _constant_mod(x: Linear, n: int, known: Known) -> Linear:
     # (n*q + r)%n -> r%n
-    rest = _unfolded(_split(x, n)[1], n)
+    rest = _unfolded(x.divided(n)[1], n)
     if not rest.terms:
         return constant(rest.constant % n)
     # (g*y + c)%(g*m) -> g*((y + c//g)%m) + c%g
@@ -89,7 +99,7 @@ def _constant_mod(x: Linear, n: int, known: Known) -> Linear:
         return (inner * divisor).shifted(rest.constant % divisor)
     # (g*y + s)%(g*m) -> g*(y%m) + s   where 0 <= s < g
     for period in _periods(rest, n):
-        large, small = _split(rest, period)
+        large, small = rest.divided(period)
         if _in_period(small, period, known) == 0:
             return _constant_mod(large, n // period, known) * period + small
     period = _in_period(rest, n, known)
@@ -106,23 +116,10 @@ def _unfolded(rest: Linear, n: int) -> Linear:
             if isinstance(atom, Binary) and atom.op == "mod" and isinstance(atom.b, Const):
                 if coefficient * int(atom.b.value) % n == 0:
                     y = to_linear(atom.a) * coefficient
-                    rest = _split(rest.without(atom) + y, n)[1]
+                    rest = (rest.without(atom) + y).divided(n)[1]
                     break
         else:
             return rest
-
-
-def _split(x: Linear, n: int) -> tuple[Linear, Linear]:
-    """(q, r) with x = n*q + r, coefficients of r below n in size and its constant in [0, n)."""
-    whole: dict[Expr, int] = {}
-    rest: dict[Expr, int] = {}
-    for atom, coefficient in x.terms.items():
-        quotient = abs(coefficient) // n * (1 if coefficient > 0 else -1)
-        if quotient:
-            whole[atom] = quotient
-        if coefficient != quotient * n:
-            rest[atom] = coefficient - quotient * n
-    return Linear(x.constant // n, whole), Linear(x.constant % n, rest)
 
 
 def _divided(x: Linear, divisor: int) -> Linear:
@@ -162,8 +159,12 @@ def _symbolic_floordiv(x: Linear, n: Linear, known: Known) -> Linear:
         return ZERO
     whole, rest = _symbolic_split(x, n)
     nonzero = known.nonnegative(n.shifted(-1))
-    if nonzero and known.nonnegative(rest) and known.nonnegative(n - rest.shifted(1)):
-        return whole
+    if nonzero:
+        # (n*q + r)//n -> q + k   where k*n <= r < (k + 1)*n
+        for k in (0, -1):
+            below = rest.plus(n, -k)
+            if known.nonnegative(below) and known.nonnegative(n - below.shifted(1)):
+                return whole.shifted(k)
     if not nonzero:
         whole, rest = ZERO, x
     divisor = to_expr(n)
@@ -253,7 +254,7 @@ def _quotient_of_factors(atom: Expr, n: Linear) -> Linear | None:
         if at is None:
             return None
         left.pop(at)
-    return single(product(*left)) if left else constant(1)
+    return to_linear(product(*left)) if left else constant(1)
 
 
 def _times(a: Linear, b: Linear) -> Linear:

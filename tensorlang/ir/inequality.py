@@ -14,7 +14,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Promise, Select, Unary
-from tensorlang.ir.linear import Linear, constant, expanded, factors_of, product, single, to_linear
+from tensorlang.ir.linear import (
+    Linear,
+    constant,
+    expanded,
+    factors_of,
+    integer,
+    product,
+    single,
+    to_expr,
+    to_linear,
+)
 from tensorlang.ir.order import order_key
 from tensorlang.ir.ranges import UNKNOWN, Range, add, intersect, range_of, scale
 from tensorlang.ir.types import index
@@ -87,7 +97,7 @@ class Known:
 
     def nonnegative(self, form: Linear) -> bool:
         """Whether `form` >= 0 is proved."""
-        form = _tightened(form)
+        form = tightened(form)
         key = form.key()
         if key not in self._proved:
             self._proved[key] = Search().prove(form, self, _DEPTH)
@@ -99,7 +109,8 @@ class Known:
         return rank, bool(term.children)
 
 
-def _tightened(form: Linear) -> Linear:
+def tightened(form: Linear) -> Linear:
+    """An equivalent of form >= 0 over the integers: g*d + c >= 0 -> d + c//g >= 0."""
     form = expanded(form)
     divisor = form.content()
     if divisor <= 1:
@@ -120,7 +131,7 @@ class Search:
 
     def prove(self, form: Linear, known: Known, depth: int) -> bool:
         """Whether `form` >= 0 follows from `known` within the budget."""
-        form = _tightened(form)
+        form = tightened(form)
         if not form.terms:
             return form.constant >= 0
         lo, hi = known.range(form)
@@ -228,14 +239,17 @@ class Search:
                 pass
 
     def _exactly(self, form: Linear, atom: Expr, known: Known, depth: int) -> Iterator[Goals]:
-        """For n >= 1: r - y//n >= 0 is y <= r*n + n - 1, and r + y//n >= 0 is y >= -r*n."""
-        if not isinstance(atom, Binary) or atom.op != "floordiv" or abs(form.terms[atom]) != 1:
+        """For n >= 1, m = r//k: r - k*(y//n) >= 0 is y <= m*n + n - 1; r + k*(y//n) is y >= -m*n."""
+        if not isinstance(atom, Binary) or atom.op != "floordiv":
+            return
+        rest, k = form.without(atom), form.terms[atom]
+        if any(f is atom for term in rest.terms for f in factors_of(term)):
             return
         if not self._positive(atom.b, known, depth):
             return
         y, n = expanded(to_linear(atom.a)), expanded(to_linear(atom.b))
-        rest = form.without(atom).times(n)
-        yield [(y + rest if form.terms[atom] > 0 else rest + n.shifted(-1) - y, known)]
+        limit = _floor(rest, abs(k)).times(n)
+        yield [(y + limit if k > 0 else limit + n.shifted(-1) - y, known)]
 
     def _bounds(self, atom: Expr, sign: int, known: Known, depth: int) -> Iterator[Linear]:
         """Forms >= 0 that follow from what `atom` is and bound it from the side of `sign`."""
@@ -292,6 +306,16 @@ def _without(factors: Iterable[Expr], removed: Iterable[Expr]) -> list[Expr] | N
 
 def _eliminate(form: Linear, bound: Linear, atom: Expr, factor: Linear) -> Linear:
     return form * abs(bound.terms[atom]) - bound.times(factor)
+
+
+def _floor(form: Linear, divisor: int) -> Linear:
+    """form // divisor."""
+    if divisor == 1:
+        return form
+    whole, rest = form.divided(divisor)
+    if not rest.terms:
+        return whole
+    return whole + single(Binary("floordiv", to_expr(rest), integer(divisor)))
 
 
 def _numerically(form: Linear, term: Expr, known: Known) -> Iterator[Goals]:

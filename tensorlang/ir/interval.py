@@ -251,19 +251,16 @@ class _Bounds:
 
     def _known(self, e: Expr) -> Interval:
         """What facts say of an atom that has no interval of its own, such as a load."""
-        lo, hi = self.facts.known.range_of_term(e)
-        ends: dict[bool, Expr | None] = {
-            False: None if lo is None else integer(lo),
-            True: None if hi is None else integer(hi),
-        }
+        ends: dict[bool, Expr | None] = {False: None, True: None}
         for form in self.facts.known.forms.get(e, ()):
             if abs(form.terms[e]) == 1 and not any(map(self.varies, form.without(e).terms)):
-                high = form.terms[e] < 0
-                end = to_expr(form.without(e) * (1 if high else -1))
-                old = ends[high]
-                looser = _prove_ge if high else prove_le
-                ends[high] = end if old is None or looser(old, end, self.facts) else old
-        return Interval(ends[False], ends[True])
+                upper = form.terms[e] < 0
+                end = to_expr(form.without(e) * (1 if upper else -1))
+                looser = _prove_ge if upper else prove_le
+                ends[upper] = _tighter(ends[upper], end, looser, self.facts)
+        lo, hi = (None if n is None else integer(n) for n in self.facts.known.range_of_term(e))
+        low, high = ends[False], ends[True]
+        return Interval(lo if low is None else low, hi if high is None else high)
 
     def _product(self, e: Binary) -> Interval:
         factors = factors_of(e)

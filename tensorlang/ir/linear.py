@@ -60,6 +60,18 @@ class Linear:
         """The greatest common divisor of the coefficients; 0 for a constant."""
         return gcd(*self.terms.values())
 
+    def divided(self, by: int) -> "tuple[Linear, Linear]":
+        """(q, r) with self = by*q + r: coefficients of r below `by` in size, its constant >= 0."""
+        whole: dict[Expr, int] = {}
+        rest: dict[Expr, int] = {}
+        for atom, coefficient in self.terms.items():
+            quotient = abs(coefficient) // by * (1 if coefficient > 0 else -1)
+            if quotient:
+                whole[atom] = quotient
+            if coefficient != quotient * by:
+                rest[atom] = coefficient - quotient * by
+        return Linear(self.constant // by, whole), Linear(self.constant % by, rest)
+
     def key(self) -> tuple[int, frozenset[tuple[Expr, int]]]:
         """Equal for equal forms, and hashable."""
         return self.constant, frozenset(self.terms.items())

@@ -110,8 +110,9 @@ def _binary(e: Binary, operands: list[Range]) -> Range:
 def _quotient(a: Range, b: Range) -> Range:
     if b[0] is None or b[0] < 0:
         return UNKNOWN
-
     low_divisor, high_divisor = max(b[0], 1), b[1]
+    if high_divisor is not None and high_divisor < low_divisor:
+        return 0, 0
     lo, hi = a
     if lo is not None:
         by = low_divisor if lo < 0 else high_divisor
@@ -119,6 +120,7 @@ def _quotient(a: Range, b: Range) -> Range:
     if hi is not None:
         by = high_divisor if hi < 0 else low_divisor
         hi = -1 if by is None else hi // by
+    # By 0 it is 0.
     return union((lo, hi), (0, 0)) if b[0] == 0 else (lo, hi)
 
 

@@ -183,15 +183,11 @@ class Rewriter:
             return b
         shared = _shared(x, y)
         x, y = x - shared, y - shared
-        factor = gcd(x.content(), y.content(), x.constant, y.constant)
-        first, second = (
-            self.expr(Linear(f.constant // factor, {t: c // factor for t, c in f.terms.items()}))
-            for f in (x, y)
-        )
+        first, second = self.expr(x), self.expr(y)
         if _operand_order(second) < _operand_order(first):
             first, second = second, first
         made = apply_rows(self._chain(op, first, second))
-        return self.expr(to_linear(made) * factor + shared)
+        return self.expr(to_linear(made) + shared)
 
     def _chain(self, op: str, first: Expr, second: Expr) -> Expr:
         """min(min(x, y), z) without the x or y that z makes idle, and without an idle z."""
