@@ -30,6 +30,7 @@ from tensorlang.ir.stmt import (
     children_of,
     exprs_of,
     map_children,
+    walk,
 )
 from tensorlang.ir.types import index
 from tensorlang.span import Span
@@ -57,12 +58,11 @@ def infer_regions(body: Stmt, facts: Facts = Facts.none) -> Stmt:
     """Every region shrunk to what is needed where its Func is allocated."""
     match body:
         case Let() if (region := _open_region(body)) is not None:
-            lets, allocate = region
+            func, lets, inner = region
             facts = facts.with_value(body.var, body.value)
-            inner = infer_regions(allocate.body, facts)
-            dims = [_region(accesses, facts) for accesses in _by_dim(inner, allocate.buffer.name)]
+            result = infer_regions(inner, facts)
+            dims = [_region(accesses, facts) for accesses in _by_dim(result, func)]
             values = [value for dim in dims for value in dim]
-            result: Stmt = replace(allocate, body=inner)
             for let, value in reversed(list(zip(lets, values, strict=True))):
                 result = Let(let.var, value, result)
             return result
@@ -77,8 +77,11 @@ def infer_regions(body: Stmt, facts: Facts = Facts.none) -> Stmt:
     return map_children(body, lambda child: infer_regions(child, facts))
 
 
-def _open_region(stmt: Let) -> tuple[list[Let], Allocate] | None:
-    """The Lets of a region and the allocation that they stand around."""
+def _open_region(stmt: Let) -> tuple[str, list[Let], Stmt] | None:
+    """A Func, the Lets of its region, and what they stand around; None for an output's.
+
+    The storage may stand deeper: producers that the Func reads come between.
+    """
     lets: list[Let] = []
     func, _, part = stmt.var.rpartition(".")
     if part != REGION_PARTS[0] or "." not in func:
@@ -88,8 +91,8 @@ def _open_region(stmt: Let) -> tuple[list[Let], Allocate] | None:
     while isinstance(inner, Let) and inner.var.startswith(f"{func}."):
         lets.append(inner)
         inner = inner.body
-    if isinstance(inner, Allocate) and inner.buffer.name == func:
-        return lets, inner
+    if any(isinstance(s, Allocate) and s.buffer.name == func for s in walk(inner)):
+        return func, lets, inner
     return None
 
 
