@@ -101,17 +101,20 @@ class Kernel:
             return self._launch(plan, scalars, inputs)
         check_overlap(self.signature, inputs, outs)
         out_views = viewed(outs, plan.out_views)
-        self._executable.run(plan.sizes, scalars, viewed(inputs, plan.views), out_views)
+        if plan.runs:
+            self._executable.run(plan.sizes, scalars, viewed(inputs, plan.views), out_views)
         return out
 
     def _launch(self, plan: Plan, scalars: Mapping[str, Scalar], inputs: tuple[Array, ...]) -> Any:
         views = viewed(inputs, plan.views)
         if len(plan.allocators) == 1:
             result, view = plan.allocators[0]()
-            self._executable.run(plan.sizes, scalars, views, (view,))
+            if plan.runs:
+                self._executable.run(plan.sizes, scalars, views, (view,))
             return result
         made = [allocate() for allocate in plan.allocators]
-        self._executable.run(plan.sizes, scalars, views, [view for _, view in made])
+        if plan.runs:
+            self._executable.run(plan.sizes, scalars, views, [view for _, view in made])
         return tuple([result for result, _ in made])
 
     def _key(

@@ -1,5 +1,6 @@
 """Everything that a call needs to know but its data, once its arguments have been checked."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -52,12 +53,14 @@ class Plan:
         views: how each Input's array becomes what the backend takes; empty when all are so.
         out_views: the same for the arrays of `out=`.
         allocators: of the outputs; empty with `out=`.
+        runs: whether any output has an element; otherwise there is nothing to run.
     """
 
     sizes: Mapping[str, int]
     views: tuple[View | None, ...]
     out_views: tuple[View | None, ...]
     allocators: tuple[Allocator, ...]
+    runs: bool
 
 
 def make_plan(
@@ -89,6 +92,7 @@ def make_plan(
         _views(contract, signature.inputs, infos),
         _views(contract, signature.outputs, out_infos),
         tuple(allocators) if outs is None else (),
+        any(math.prod(shape) for shape in shapes),
     )
 
 

@@ -4,8 +4,9 @@ The region of an Input follows from the algorithm alone: no directive enlarges i
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tensorlang.algorithm import Algorithm, FuncRecord, InputRecord
+from tensorlang.algorithm import Algorithm, FuncRecord
 from tensorlang.directives import Placement, State
 from tensorlang.errors import DefinitionError
 from tensorlang.ir.expr import Const, Expr
@@ -14,7 +15,7 @@ from tensorlang.ir.interval import Interval
 from tensorlang.ir.regions import Access, accesses_of
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import Assert, Program, Stmt
-from tensorlang.ir.types import index
+from tensorlang.ir.types import bool_, index
 from tensorlang.lower.build_nests import build_nests
 from tensorlang.lower.plan import Plan
 
@@ -34,19 +35,23 @@ def check_inputs(algorithm: Algorithm) -> tuple[Assert, ...]:
     Raises: DefinitionError (unbounded-index) where an index depends on data and nothing bounds it.
     """
     body = default_program(algorithm).body
-    asserts = [a for record in algorithm.inputs for a in _input_asserts(record, body)]
-    for name, shape in algorithm.outputs:
-        asserts.extend(_output_asserts(name, shape, body))
+    arrays = [(f"Input {a.name!r}", a.name, a.shape) for a in algorithm.inputs]
+    arrays += [(f"output {name!r}", name, shape) for name, shape in algorithm.outputs]
+    asserts = [a for array in arrays for a in _asserts(*array, body)]
     asserts.extend(_point_asserts(algorithm))
-    return tuple(asserts)
+    # A call whose outputs are all empty runs nothing, and so needs nothing.
+    empty = _all_empty(algorithm)
+    return tuple(replace(a, condition=simplify(a.condition | empty)) for a in asserts)
 
 
-def _input_asserts(record: InputRecord, body: Stmt) -> Iterator[Assert]:
-    return _asserts(f"Input {record.name!r}", record.name, record.shape, body)
-
-
-def _output_asserts(name: str, shape: tuple[Expr, ...], body: Stmt) -> Iterator[Assert]:
-    return _asserts(f"output {name!r}", name, shape, body)
+def _all_empty(algorithm: Algorithm) -> Expr:
+    result: Expr = Const(True, bool_)
+    for _, shape in algorithm.outputs:
+        output: Expr = Const(False, bool_)
+        for n in shape:
+            output = output | (n <= ZERO)
+        result = result & output
+    return simplify(result)
 
 
 def _asserts(what: str, name: str, shape: tuple[Expr, ...], body: Stmt) -> Iterator[Assert]:
@@ -109,17 +114,12 @@ def _point_asserts(algorithm: Algorithm) -> Iterator[Assert]:
             if definition.needs_point and definition.domain is not None:
                 for name, _, extent in definition.domain.dims:
                     if not isinstance(extent, Const):
-                        yield _no_point(algorithm, func, name, extent)
+                        yield _no_point(func, name, extent)
 
 
-def _no_point(algorithm: Algorithm, func: FuncRecord, loop: str, extent: Expr) -> Assert:
-    condition: Expr = ZERO < extent
-    for _, shape in algorithm.outputs:
-        for n in shape:
-            if not isinstance(n, Const):
-                condition = condition | (n <= ZERO)
+def _no_point(func: FuncRecord, loop: str, extent: Expr) -> Assert:
     return Assert(
-        condition,
+        ZERO < extent,
         "ShapeError",
         "empty-reduction",
         f"{func.name!r} reduces over {loop!r}, which has {{0}} points",
