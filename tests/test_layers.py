@@ -59,6 +59,8 @@ ALSO: dict[str, set[str]] = {
     "tensorlang.backends": {"algorithm"},
     # The oracle evaluates the algorithm itself and shares no pass with the other backends.
     "tensorlang.backends.reference": {"algorithm"},
+    "tensorlang.backends.reference.evaluation": {"algorithm"},
+    "tensorlang.backends.reference.stages": {"algorithm"},
 }
 
 # Passes share through ir/, never by importing one another; __init__ lists them all.
