@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from tensorlang.ir.expr import (
     Binary,
@@ -29,6 +28,8 @@ from tensorlang.ir.typecheck import call_dtype
 from tensorlang.ir.types import DTYPES, DType, bool_, f32, i64, index
 
 _DATA = tuple(dtype for dtype in DTYPES.values() if dtype is not index)
+_DTYPES = st.sampled_from(list(DTYPES.values()))
+_FLOATS = st.sampled_from([dtype for dtype in _DATA if dtype.is_float])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,15 +59,16 @@ SCOPE = Scope(
 )
 
 
-def exprs(dtype: DType | None = None, scope: Scope = SCOPE, depth: int = 4) -> SearchStrategy[Expr]:
+@st.composite
+def exprs(draw: DrawFn, dtype: DType | None = None, scope: Scope = SCOPE, depth: int = 4) -> Expr:
     """Expressions that `ir.typecheck` accepts, nested at most `depth` deep.
 
-    They are well typed and mention only what `scope` has; nothing bounds their indices, and a
-    Promise in them may be broken.
+    They mention only what `scope` has; nothing bounds their indices, and a Promise in them may be
+    broken.
+
+    Args: dtype: theirs; any, where it is None.
     """
-    if dtype is not None:
-        return _exprs(dtype, scope, depth)
-    return st.sampled_from(list(DTYPES.values())).flatmap(lambda t: _exprs(t, scope, depth))
+    return _Drawing(draw, scope).expr(dtype or draw(_DTYPES), depth)
 
 
 def constants(dtype: DType) -> SearchStrategy[Expr]:
@@ -83,66 +85,87 @@ def constants(dtype: DType) -> SearchStrategy[Expr]:
     return values.map(lambda value: Const(value, dtype))
 
 
-@cache
-def _exprs(dtype: DType, scope: Scope, depth: int) -> SearchStrategy[Expr]:
-    leaves = [constants(dtype)]
-    names = [name for name in scope.names if name.dtype is dtype]
-    if names:
-        leaves.append(st.sampled_from(names))
-    if depth == 0:
-        return st.one_of(leaves)
-    # Deferred, for there are thousands of strategies below and an example needs a few.
-    inner = st.deferred(lambda: st.one_of(_compound(dtype, scope, depth - 1)))
-    return st.one_of(*leaves, inner, inner)
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """Draws one expression; every choice is Hypothesis's, the simplest first."""
 
+    draw: DrawFn
+    scope: Scope
 
-def _compound(dtype: DType, scope: Scope, depth: int) -> list[SearchStrategy[Expr]]:
-    """One strategy for each kind of node that can have this dtype."""
-    same = _exprs(dtype, scope, depth)
-    condition = _exprs(bool_, scope, depth)
-    anything = st.sampled_from(list(DTYPES.values())).flatmap(lambda t: _exprs(t, scope, depth))
-    binary = st.builds(Binary, st.sampled_from(_binary_ops(dtype)), same, same)
-    made: list[SearchStrategy[Expr]] = [
-        binary,
-        st.builds(Unary, st.sampled_from(_unary_ops(dtype)), same),
-        st.builds(Select, condition, same, same),
-        st.builds(Cast, st.just(dtype), anything),
-        # One part twice, so that sharing is met.
-        st.tuples(st.sampled_from(_binary_ops(dtype)), same).map(
-            lambda x: Binary(x[0], x[1], x[1])
-        ),
-    ]
-    if dtype.is_bool:
-        made.append(_comparisons(scope, depth))
-    if dtype.is_integer:
-        made.append(st.builds(Promise, same, same, same))
-    made += [_calls(name, dtype, scope, depth) for name in FUNCTIONS if _can_give(name, dtype)]
-    indices = _exprs(index, scope, depth)
-    for buffer in scope.buffers:
-        for component, held in enumerate(buffer.dtypes):
-            if held is dtype:
-                made.append(_loads(buffer, component, indices))
-    return made
+    def expr(self, dtype: DType, depth: int) -> Expr:
+        choices = [self.constant, self.name]
+        if depth:
+            choices += [self.binary, self.unary, self.select, self.cast, self.load, self.call]
+            choices += [self.compare if dtype.is_bool else self.twice]
+            choices += [self.promise] if dtype.is_integer else []
+        return self.draw(st.sampled_from(choices))(dtype, depth - 1)
 
+    def constant(self, dtype: DType, _depth: int) -> Expr:
+        return self.draw(constants(dtype))
 
-def _binary_ops(dtype: DType) -> list[str]:
-    if dtype.is_bool:
-        return ["and", "or", "xor"]
-    ops = ["add", "sub", "mul", "min", "max"]
-    if dtype.is_float:
-        return [*ops, "div"]
-    return [*ops, "floordiv", "mod", "and", "or", "xor", "shl", "shr"]
+    def name(self, dtype: DType, depth: int) -> Expr:
+        names = [name for name in self.scope.names if name.dtype is dtype]
+        return self.draw(st.sampled_from(names)) if names else self.constant(dtype, depth)
 
+    def binary(self, dtype: DType, depth: int) -> Expr:
+        return Binary(self._binary_op(dtype), self.expr(dtype, depth), self.expr(dtype, depth))
 
-def _unary_ops(dtype: DType) -> list[str]:
-    return ["not"] if dtype.is_bool else ["neg"] if dtype.is_float else ["neg", "not"]
+    def twice(self, dtype: DType, depth: int) -> Expr:
+        """One operand twice, so that sharing is met."""
+        operand = self.expr(dtype, depth)
+        return Binary(self._binary_op(dtype), operand, operand)
 
+    def unary(self, dtype: DType, depth: int) -> Expr:
+        ops = ["not"] if dtype.is_bool else ["neg"] if dtype.is_float else ["neg", "not"]
+        return Unary(self.draw(st.sampled_from(ops)), self.expr(dtype, depth))
 
-def _comparisons(scope: Scope, depth: int) -> SearchStrategy[Expr]:
-    ops = st.sampled_from(["lt", "le", "eq", "ne"])
-    return st.sampled_from(list(DTYPES.values())).flatmap(
-        lambda t: st.builds(Compare, ops, _exprs(t, scope, depth), _exprs(t, scope, depth))
-    )
+    def compare(self, _dtype: DType, depth: int) -> Expr:
+        op, of = self.draw(st.sampled_from(["lt", "le", "eq", "ne"])), self.draw(_DTYPES)
+        return Compare(op, self.expr(of, depth), self.expr(of, depth))
+
+    def select(self, dtype: DType, depth: int) -> Expr:
+        condition = self.expr(bool_, depth)
+        return Select(condition, self.expr(dtype, depth), self.expr(dtype, depth))
+
+    def cast(self, dtype: DType, depth: int) -> Expr:
+        return Cast(dtype, self.expr(self.draw(_DTYPES), depth))
+
+    def promise(self, dtype: DType, depth: int) -> Expr:
+        return Promise(*(self.expr(dtype, depth) for _ in range(3)))
+
+    def load(self, dtype: DType, depth: int) -> Expr:
+        held = [
+            (buffer, component)
+            for buffer in self.scope.buffers
+            for component, element in enumerate(buffer.dtypes)
+            if element is dtype
+        ]
+        if not held:
+            return self.constant(dtype, depth)
+        buffer, component = self.draw(st.sampled_from(held))
+        indices = tuple(self.expr(index, depth) for _ in buffer.dims)
+        return Load(buffer.name, indices, component, dtype)
+
+    def call(self, dtype: DType, depth: int) -> Expr:
+        names = [name for name in FUNCTIONS if _can_give(name, dtype)]
+        function = FUNCTIONS[self.draw(st.sampled_from(names))]
+        taken = dtype
+        if function.rule == "random":
+            taken = i64
+        elif function.rule == "test":
+            taken = self.draw(_FLOATS)
+        args = tuple(self.expr(taken, depth) for _ in range(function.arity))
+        return Call(function.name, args, call_dtype(function.name, taken))
+
+    def _binary_op(self, dtype: DType) -> str:
+        ops = ["add", "sub", "mul", "min", "max"]
+        if dtype.is_bool:
+            ops = ["and", "or", "xor"]
+        elif dtype.is_float:
+            ops.append("div")
+        else:
+            ops += ["floordiv", "mod", "and", "or", "xor", "shl", "shr"]
+        return self.draw(st.sampled_from(ops))
 
 
 def _can_give(function: str, dtype: DType) -> bool:
@@ -155,25 +178,3 @@ def _can_give(function: str, dtype: DType) -> bool:
             return dtype.is_bool
         case "random":
             return dtype is f32
-
-
-def _calls(name: str, dtype: DType, scope: Scope, depth: int) -> SearchStrategy[Expr]:
-    function = FUNCTIONS[name]
-    if function.rule == "random":
-        taken = st.just(i64)
-    elif function.rule == "test":
-        taken = st.sampled_from([t for t in DTYPES.values() if t.is_float])
-    else:
-        taken = st.just(dtype)
-
-    def of(t: DType) -> SearchStrategy[Expr]:
-        args = st.tuples(*[_exprs(t, scope, depth)] * function.arity)
-        return args.map(lambda given: Call(name, given, call_dtype(name, t)))
-
-    return taken.flatmap(of)
-
-
-def _loads(buffer: Buffer, component: int, indices: SearchStrategy[Expr]) -> SearchStrategy[Expr]:
-    held = buffer.dtypes[component]
-    given = st.tuples(*[indices] * len(buffer.dims))
-    return given.map(lambda chosen: Load(buffer.name, chosen, component, held))

@@ -1,5 +1,6 @@
 """A text of loop IR: the tree of words that its grammar finds, and errors that point into it."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -26,6 +27,9 @@ _TERMINALS = {
     "_INDENT": "an indented line",
 }
 
+# A line that is a comment: its indentation means nothing.
+_NOTE = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+
 # A line longer than this is shown in part, around the word that is wrong.
 _SHOWN = 100
 
@@ -34,7 +38,8 @@ class Source:
     """A text to parse; an indentation that all its lines share does not count."""
 
     def __init__(self, text: str, path: str) -> None:
-        self.text, self.path = textwrap.dedent(text).rstrip() + "\n", path
+        without_notes = _NOTE.sub("", text)
+        self.text, self.path = textwrap.dedent(without_notes).rstrip() + "\n", path
         self.lines = self.text.split("\n")
 
     def tree(self, start: str) -> Tree[Token]:
