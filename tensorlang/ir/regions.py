@@ -17,7 +17,7 @@ from typing import TypeAlias
 from tensorlang.errors import InternalError
 from tensorlang.ir.expr import Const, Expr, Load, Select, Unary
 from tensorlang.ir.facts import Facts
-from tensorlang.ir.interval import Interval, bounds_of, sharpen, union
+from tensorlang.ir.interval import Interval, bounds_of, sharpen, union, within
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import (
     Allocate,
@@ -188,9 +188,14 @@ def _enter(stmt: Stmt, scope: _Scope) -> _Scope:
                 extents=extents,
             )
         case If():
-            return replace(scope, tight=sharpen(scope.tight, stmt.condition))
+            return replace(scope, tight=_where(scope.tight, stmt.condition))
         case _:
             return scope
+
+
+def _where(ranges: Ranges, condition: Expr) -> Ranges:
+    """The ranges where the condition holds; what a Let says of its name helps to compare bounds."""
+    return sharpen(ranges, condition, within(ranges))
 
 
 def _range_of(loop: For, ranges: Ranges) -> Interval:
@@ -223,7 +228,7 @@ def _access(
 ) -> Access:
     tight = scope.tight
     for condition in conditions:
-        tight = sharpen(tight, condition)
+        tight = _where(tight, condition)
     own = f"{buffer}."
     pairs = [(bounds_of(e, scope.loose), bounds_of(e, tight)) for e in indices]
     kept = [(None, None) if _mentions(a, own) else (a, b) for a, b in pairs]
