@@ -1,0 +1,304 @@
+"""Loop IR of one launch -> tile IR.
+
+    gpu_block v in [0, e)          v is a program id
+    for v in [a, +e)               Loop(v, a, e)
+    vectorized v in [a, +e)        v = a + lane, with a guard lane < e unless e is a power of two
+    let v = e                      Bind(v, e)
+    if c                           Branch for the parts of c that are scalars, guards for the others
+    allocate f                     nothing for registers; a workspace for scratch
+    f[i] = e                       Write, Assign, Reduce, Dot (stores.py)
+
+A vectorized loop around a serial one is sunk into it: its iterations run in step, and bounds that
+differ by lane run to the largest of them under a guard.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tensorlang.backends.triton.context import Making, Place, Register
+from tensorlang.backends.triton.masks import Knowledge, conjunction, conjuncts
+from tensorlang.backends.triton.match_reductions import serial_reductions
+from tensorlang.backends.triton.storage import (
+    InRegisters,
+    InScratch,
+    next_power_of_two,
+    place_buffers,
+)
+from tensorlang.backends.triton.stores import make_store
+from tensorlang.backends.triton.tiles import (
+    Branch,
+    Comment,
+    Grid,
+    Kernel,
+    Lane,
+    Loop,
+    Memory,
+    Reduce,
+    Scratch,
+)
+from tensorlang.backends.triton.values import value_of
+from tensorlang.errors import InternalError
+from tensorlang.ir.expr import Compare, Const, Expr, Select, Var
+from tensorlang.ir.linear import integer
+from tensorlang.ir.stmt import (
+    Allocate,
+    Assert,
+    Block,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Stage,
+    Stmt,
+    Store,
+)
+from tensorlang.ir.types import DType
+
+_SERIAL = (LoopKind.SERIAL, LoopKind.UNROLLED)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """The loops of one kernel, before they are tiles.
+
+    Args:
+        grid: the loops of `body` whose iterations are programs, outermost first.
+        outside: what the host's names stand for; None for one that only a call knows.
+    """
+
+    name: str
+    body: Stmt
+    grid: tuple[For, ...]
+    memories: Mapping[str, Memory]
+    scalars: Mapping[str, DType]
+    outside: Mapping[str, Expr]
+    facts: Knowledge
+
+
+def build(launch: Launch) -> Kernel:
+    """The tile IR of one launch."""
+    serialised = dict(serial_reductions(launch.body))
+    placements = place_buffers(launch.body, frozenset(serialised))
+    making = Making(launch.memories, placements)
+    for name in launch.scalars:
+        making.fresh(name)
+    builder = _Builder(making, launch, frozenset(serialised))
+    for loop, why in serialised.items():
+        making.note(f"the vectorized loop '{loop.var}' runs serially: {why}")
+    builder.visit(launch.body, Place(dict(launch.outside), facts=launch.facts), 0)
+    return Kernel(
+        launch.name,
+        tuple(builder.grid),
+        tuple(m for m in making.memories.values() if m in making.used_memories),
+        tuple(launch.scalars.items()),
+        making.lanes,
+        tuple(making.out),
+        dict(making.extents),
+        making.aliases,
+        frozenset(making.mutable),
+        making.lane_names,
+        making.warps,
+        tuple(making.scratch),
+        tuple(making.notes),
+    )
+
+
+class _Builder:
+    """Walks the statements of one launch."""
+
+    def __init__(self, making: Making, launch: Launch, serialised: frozenset[For]) -> None:
+        self.making, self.launch, self.serialised = making, launch, serialised
+        self.grid: list[Grid] = []
+
+    def visit(self, stmt: Stmt, place: Place, stage: int) -> None:
+        """Append what `stmt` becomes; `stage` is the number of the stage around it."""
+        match stmt:
+            case Block():
+                for s in stmt.statements:
+                    self.visit(s, place, stage)
+            case Stage():
+                self.making.out.append(Comment(_title(stmt)))
+                self.visit(stmt.body, place, stmt.number)
+            case Let():
+                value = value_of(stmt.value, place, self.making)
+                bound, place = self.making.bind(stmt.var, value, place)
+                self.visit(stmt.body, place.named(stmt.var, bound), stage)
+            case If():
+                self._if(stmt, place, stage)
+            case For():
+                self._for(stmt, place, stage)
+            case Allocate():
+                self._allocate(stmt, place)
+                self.visit(stmt.body, place, stage)
+            case Store():
+                make_store(stmt, place, self.making, stage)
+            case Assert():
+                pass
+
+    def _if(self, stmt: If, place: Place, stage: int) -> None:
+        parts = conjuncts(value_of(stmt.condition, place, self.making))
+        lanes = [part for part in parts if self.making.lanes.of(part)]
+        scalar = conjunction(part for part in parts if part not in set(lanes))
+        place = place.guarded(*lanes)
+        if scalar is None:
+            self.visit(stmt.body, place, stage)
+            return
+        inside = place.knowing(place.facts.assuming(scalar))
+        with self.making.block() as body:
+            self.visit(stmt.body, inside, stage)
+        self.making.out.append(Branch(scalar, tuple(body)))
+
+    def _for(self, loop: For, place: Place, stage: int) -> None:
+        self._hints(loop)
+        low = value_of(loop.min, place, self.making)
+        extent = value_of(loop.extent, place, self.making)
+        if loop in self.launch.grid:
+            self._program(loop, low, extent, place, stage)
+        elif loop.kind is LoopKind.VECTORIZED and loop not in self.serialised:
+            self._lane(loop, low, extent, place, stage)
+        else:
+            if loop.kind in (LoopKind.PARALLEL, LoopKind.GPU_BLOCK):
+                self.making.note(
+                    f"the {loop.kind.value} loop '{loop.var}' is not outermost: serial"
+                )
+            self._serial(loop, low, extent, place, stage)
+
+    def _hints(self, loop: For) -> None:
+        for name, value in loop.hints:
+            if name == "warps":
+                self.making.warps = max(self.making.warps, int(value))
+            elif name != "stages":
+                self.making.note(f"the hint {name}={value} of '{loop.var}' is ignored")
+
+    def _program(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
+        name = self.making.fresh(loop.var)
+        self.grid.append(Grid(name, extent))
+        program = Var(name)
+        place = place.knowing(place.facts.ranged(name, integer(0), extent))
+        self._body_with(loop, low, program, place, stage)
+
+    def _body_with(self, loop: For, low: Expr, count: Expr, place: Place, stage: int) -> None:
+        """The body with the loop's variable at low + count."""
+        if isinstance(low, Const) and low.value == 0:
+            value, wanted = count, loop.var
+        else:
+            value, wanted = low + count, loop.var
+        bound, place = self.making.bind(wanted, value, place)
+        self.visit(loop.body, place.named(loop.var, bound), stage)
+
+    def _lane(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
+        if isinstance(extent, Const) and extent.value == 1:
+            bound, place = self.making.bind(loop.var, low, place)
+            self.visit(loop.body, place.named(loop.var, bound), stage)
+            return
+        if self.making.lanes.of(extent) or not self._known_to_host(extent):
+            self.making.note(f"the extent of '{loop.var}' varies inside the program: serial")
+            self._serial(loop, low, extent, place, stage)
+            return
+        lane = self.making.new_lane(len(place.lanes), self._padded(loop.var, extent))
+        place = replace(place, lanes=(*place.lanes, lane))
+        exact = isinstance(extent, Const) and lane.extent == extent.value
+        span = extent if isinstance(lane.extent, str) else integer(int(lane.extent))
+        # A symbolic lane may be longer than its extent; what is known of it is only that it is >= 0.
+        facts = place.facts.ranged(lane.var.name, integer(0), span)
+        if isinstance(lane.extent, str):
+            facts = place.facts.assuming(Compare("le", integer(0), lane.var))
+        starts_at_zero = isinstance(low, Const) and low.value == 0
+        value = lane.var if starts_at_zero else low + lane.var
+        bound, place = self.making.bind(loop.var, value, place.knowing(facts))
+        if not exact:
+            place = place.guarded(Compare("lt", bound if starts_at_zero else lane.var, extent))
+        self.visit(loop.body, place.named(loop.var, bound), stage)
+
+    def _padded(self, var: str, extent: Expr) -> int | str:
+        if isinstance(extent, Const):
+            return next_power_of_two(int(extent.value))
+        for name, known in self.making.extents.items():
+            if known is extent:
+                return name
+        base = extent.name if hasattr(extent, "name") else var  # type: ignore[attr-defined]
+        name = self.making.fresh(f"{base}_P2")
+        self.making.extents[name] = extent
+        return name
+
+    def _known_to_host(self, extent: Expr) -> bool:
+        full = self.making.expand(extent)
+        return not full.reads and full.free <= set(self.launch.scalars)
+
+    def _serial(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
+        lanes = self.making.lanes.of(low, extent)
+        if lanes:
+            self._in_step(loop, low, extent, place, stage)
+            return
+        name = self.making.fresh(loop.var, "loop")
+        inside = place.knowing(place.facts.ranged(name, low, extent))
+        with self.making.block() as body:
+            self.visit(loop.body, inside.named(loop.var, Var(name)), stage)
+        stages = dict(loop.hints).get("stages", 0)
+        self.making.out.append(Loop(name, low, extent, tuple(body), int(stages)))
+
+    def _in_step(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
+        """A loop whose bounds differ by lane: low + 0, 1, ... up to the largest extent."""
+        longest = extent
+        guard = conjunction(place.guards)
+        if guard is not None:
+            longest = Select(guard, extent, integer(0))
+        for lane in reversed(self.making.lanes.of(longest)):
+            longest = Reduce("max", longest, lane.var)
+        name = self.making.fresh(f"{loop.var}.step", "loop")
+        count = Var(name)
+        place = place.knowing(place.facts.ranged(name, integer(0), longest))
+        with self.making.block() as body:
+            inside = place
+            if self.making.lanes.of(extent):
+                inside = place.guarded(Compare("lt", count, extent))
+            self._body_with(loop, low, count, inside, stage)
+        self.making.out.append(Loop(name, integer(0), longest, tuple(body)))
+
+    def _allocate(self, stmt: Allocate, place: Place) -> None:
+        buffer, making = stmt.buffer, self.making
+        mins = tuple(value_of(d.min, place, making) for d in buffer.dims)
+        match making.placements[buffer.name]:
+            case InRegisters() as placement:
+                making.registers[buffer.name] = Register(
+                    buffer.name,
+                    buffer.dtypes,
+                    placement,
+                    place.lanes,
+                    mins,
+                    making.out,
+                    len(making.out),
+                )
+            case InScratch(why=why):
+                self._scratch(stmt, mins, why, place)
+
+    def _scratch(self, stmt: Allocate, mins: tuple[Expr, ...], why: str, place: Place) -> None:
+        buffer, making = stmt.buffer, self.making
+        extents = tuple(value_of(d.extent, place, making) for d in buffer.dims)
+        shape = tuple(making.expand(e) for e in extents)
+        for dim, e in enumerate(shape):
+            if not self._known_to_host(e):
+                raise InternalError(f"extent {dim} of '{buffer.name}' varies inside the program")
+        making.note(
+            f"'{buffer.name}' is kept in scratch memory, because {why}; "
+            f"compute it at its consumer's own tile, or inline it, to keep it in registers"
+        )
+        owner = (Var(PROGRAM), *(lane.var for lane in place.lanes))
+        memory = Memory(
+            making.fresh(buffer.name), buffer.dtypes, mins, extents, buffer.fold, owner, place.lanes
+        )
+        fold = buffer.fold or (0,) * len(shape)
+        kept = tuple(f or e for f, e in zip(fold, shape, strict=True))
+        making.memories[buffer.name] = memory
+        making.scratch.append(Scratch(memory, tuple(_sizes(place.lanes)) + kept))
+
+
+PROGRAM = "program"
+
+
+def _sizes(lanes: Sequence[Lane]) -> list[int | str]:
+    return [lane.extent for lane in lanes]
+
+
+def _title(stage: Stage) -> str:
+    return stage.func if stage.number == 0 else f"{stage.func}, update {stage.number - 1}"

@@ -1,0 +1,294 @@
+"""Tile IR as the text of one Triton kernel."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tensorlang.backends.triton.dialect import Identifiers, triton_dtype
+from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame, Text
+from tensorlang.backends.triton.masks import Knowledge
+from tensorlang.backends.triton.share import walk_tiles
+from tensorlang.backends.triton.tiles import (
+    Assign,
+    Barrier,
+    Bind,
+    Branch,
+    Comment,
+    Declare,
+    Kernel,
+    Loop,
+    Memory,
+    Read,
+    ReduceFirst,
+    Tile,
+    Write,
+    pointer_var,
+    stride_var,
+)
+from tensorlang.ir.expr import Binary, Const, Expr, Var
+from tensorlang.ir.linear import integer
+from tensorlang.ir.types import DType
+
+_INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelText:
+    """A kernel as text, and what its parameters are, in order.
+
+    Args:
+        pointers: of each pointer parameter, the memory and component that it points to.
+        strides: of each stride parameter, the memory and dimension; components share them not.
+        scalars: sizes, params and host variables.
+        extents: compile-time extents of lanes and the exact ones that they round up.
+    """
+
+    kernel: Kernel
+    name: str
+    text: str
+    pointers: tuple[tuple[str, Memory, int], ...]
+    scalars: tuple[tuple[str, str, DType], ...]
+    strides: tuple[tuple[str, Memory, int, int], ...]
+    extents: tuple[tuple[str, str, Expr], ...]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """All parameters, in the order of the kernel's signature."""
+        groups = (self.pointers, self.scalars, self.strides, self.extents)
+        return (*(row[0] for group in groups for row in group), "INDEX")
+
+
+def emit(kernel: Kernel, facts: Knowledge) -> KernelText:
+    """The kernel as a `@triton.jit` function."""
+    return _Emitter(kernel, facts).run()
+
+
+class _Emitter:
+    def __init__(self, kernel: Kernel, facts: Knowledge) -> None:
+        self.kernel = kernel
+        self.names = Identifiers({kernel.name: kernel.name})
+        self.facts = facts
+        for grid in kernel.grid:
+            self.facts = self.facts.ranged(grid.name, integer(0), grid.extent)
+        self.lines: list[str] = []
+        self.used = {name for tile in walk_tiles(kernel.body) for name in _free(tile)}
+        for grid in kernel.grid[1:]:
+            self.used |= grid.extent.free
+        if len(kernel.grid) == 1:
+            self.names.same("program", kernel.grid[0].name)
+
+    def run(self) -> KernelText:
+        pointers = tuple(self._pointers())
+        scalars = tuple((self.names[n], n, t) for n, t in self.kernel.scalars if n in self.used)
+        strides = tuple(self._strides())
+        symbolic = self.kernel.lanes.symbolic
+        extents = [(n, e) for n, e in self.kernel.extents.items() if n in symbolic]
+        rows = tuple((self.names[n], n, e) for n, e in extents)
+        for alias, tile in self.kernel.aliases.items():
+            self.names.same(alias, tile)
+        self._prologue(1)
+        self._block(self.kernel.body, 1)
+        made = KernelText(self.kernel, self.kernel.name, "", pointers, scalars, strides, rows)
+        lines = [*self._header(made), *self.lines]
+        return KernelText(
+            self.kernel, made.name, "\n".join(lines) + "\n", pointers, scalars, strides, rows
+        )
+
+    def _pointers(self) -> Iterator[tuple[str, Memory, int]]:
+        for memory in self.kernel.memories:
+            for component in range(len(memory.dtypes)):
+                pointer = pointer_var(memory.pointer(component))
+                if pointer.name in self.used:
+                    yield self.names[pointer.name], memory, component
+
+    def _strides(self) -> Iterator[tuple[str, Memory, int, int]]:
+        for memory in self.kernel.memories:
+            for component in range(len(memory.dtypes)):
+                for dim in range(memory.rank):
+                    stride = stride_var(memory.pointer(component), dim)
+                    if stride.name in self.used:
+                        yield self.names[stride.name], memory, component, dim
+
+    def _header(self, made: KernelText) -> Iterator[str]:
+        groups = [
+            ", ".join(row[0] for row in made.pointers),
+            ", ".join(row[0] for row in made.scalars),
+            ", ".join(row[0] for row in made.strides),
+            ", ".join(
+                [*(f"{row[0]}: tl.constexpr" for row in made.extents), "INDEX: tl.constexpr"]
+            ),
+        ]
+        yield "@triton.jit"
+        whole = f"def {made.name}({', '.join(filter(None, groups))}):"
+        if len(whole) <= 100:
+            yield whole
+            return
+        yield f"def {made.name}("
+        yield from (f"{_INDENT}{group}," for group in groups if group)
+        yield "):"
+
+    def _prologue(self, depth: int) -> None:
+        """Program ids; several are taken from one, the last being the fastest."""
+        grid = self.kernel.grid
+        program = "tl.program_id(0).to(INDEX)"
+        if len(grid) == 1:
+            if self.used & {grid[0].name, "program"}:
+                self._line(depth, f"{self.names[grid[0].name]} = {program}")
+            return
+        if not grid:
+            if "program" in self.used:
+                self._line(depth, f"{self.names['program']} = {program}")
+            return
+        self._line(depth, f"{self.names['program']} = {program}")
+        printer = self._printer()
+        rest: Expr = Var("program")
+        self.facts = self.facts.ranged("program", integer(0), _product(g.extent for g in grid))
+        printer = self._printer()
+        values: list[str] = []
+        for g in reversed(grid[1:]):
+            value = printer.text(Binary("mod", rest, g.extent))
+            values.append(f"{self.names[g.name]} = {value}")
+            rest = Binary("floordiv", rest, g.extent)
+        self._line(depth, f"{self.names[grid[0].name]} = {printer.text(rest)}")
+        for line in reversed(values):
+            self._line(depth, line)
+
+    def _printer(self) -> ExprPrinter:
+        return ExprPrinter(self.kernel.lanes, self.names, self.facts)
+
+    def _line(self, depth: int, text: str) -> None:
+        self.lines.append(_INDENT * depth + text)
+
+    def _call(self, depth: int, function: str, arguments: list[str]) -> None:
+        """A call on one line, or with an argument a line."""
+        whole = f"{function}({', '.join(arguments)})"
+        if len(whole) + len(_INDENT) * depth <= 100:
+            self._line(depth, whole)
+            return
+        self._line(depth, f"{function}(")
+        for argument in arguments:
+            self._line(depth + 1, f"{argument},")
+        self._line(depth, ")")
+
+    def _block(self, tiles: Iterable[Tile], depth: int) -> None:
+        """The statements, under what the loops and names around them say."""
+        outside = self.facts
+        count = len(self.lines)
+        for tile in tiles:
+            self._tile(tile, depth)
+            if isinstance(tile, Bind) and not self.kernel.lanes.of(tile.value):
+                self.facts = self.facts.valued(tile.name, tile.value)
+        if len(self.lines) == count:
+            self._line(depth, "pass")
+        self.facts = outside
+
+    def _tile(self, tile: Tile, depth: int) -> None:
+        printer = self._printer()
+        match tile:
+            case Bind():
+                frame = self.kernel.lanes.of_name(tile.name)
+                value = printer.bound(tile.value, frame)
+                self._line(depth, f"{self.names[tile.name]} = {value}")
+            case Read():
+                self._read(tile, depth, printer)
+            case Write():
+                self._write(tile, depth, printer)
+            case Declare():
+                frame = self.kernel.lanes.of_name(tile.name)
+                value = self._whole(tile.value, frame, printer)
+                self._line(depth, f"{self.names[tile.name]} = {value}")
+            case Assign():
+                value = self._whole(tile.value, tile.lanes, printer)
+                self._line(depth, f"{self.names[tile.name]} = {value}")
+            case ReduceFirst():
+                self._reduce_first(tile, depth, printer)
+            case Loop():
+                self._loop(tile, depth, printer)
+            case Branch():
+                self._line(depth, f"if {printer.text(tile.condition)}:")
+                outside, self.facts = self.facts, self.facts.assuming(tile.condition)
+                self._block(tile.body, depth + 1)
+                self.facts = outside
+            case Barrier():
+                self._line(depth, f"tl.debug_barrier()  # {tile.why}")
+            case Comment():
+                self._line(depth, f"# {tile.text}")
+
+    def _whole(self, value: Expr, frame: Frame, printer: ExprPrinter) -> str:
+        """`value` as a tile that has every lane of the frame."""
+        shape = ", ".join(printer.extent(lane) for lane in frame)
+        shape = f"({shape},)" if len(frame) == 1 else f"({shape})"
+        if isinstance(value, Const):
+            literal = printer.text(value)
+            return f"tl.full({shape}, {literal}, {triton_dtype(value.dtype)})"
+        text: Text = printer.placed(value, frame)
+        if len(printer.lanes.of(value)) == len(frame):
+            return text.text
+        return f"tl.broadcast_to({text.text}, {shape})"
+
+    def _read(self, tile: Read, depth: int, printer: ExprPrinter) -> None:
+        frame = self.kernel.lanes.of_name(tile.name)
+        assert tile.at.address is not None
+        parts = [printer.text(tile.at.address, frame)]
+        if tile.mask is not None:
+            zero = "0.0" if tile.at.dtype.is_float else "0"
+            parts += [f"mask={printer.text(tile.mask, frame)}", f"other={zero}"]
+        self._call(depth, f"{self.names[tile.name]} = tl.load", parts)
+
+    def _write(self, tile: Write, depth: int, printer: ExprPrinter) -> None:
+        assert tile.at.address is not None
+        lanes = self.kernel.lanes.of(tile.at.address)
+        value = tile.value
+        stored = printer.typed(value, lanes) if isinstance(value, Const) else None
+        text = stored or printer.placed(value, lanes)
+        parts = [printer.text(tile.at.address, lanes), text.text]
+        if tile.mask is not None:
+            parts.append(f"mask={printer.text(tile.mask, lanes)}")
+        self._call(depth, "tl.store", parts)
+
+    def _reduce_first(self, tile: ReduceFirst, depth: int, printer: ExprPrinter) -> None:
+        frame = self.kernel.lanes.of(*tile.terms)
+        names = ", ".join(self.names[name] for name in tile.names)
+        values = [self._whole(term, frame, printer) for term in tile.terms]
+        for lane in reversed(tile.lanes):
+            axis = frame.index(lane)
+            self._line(depth, f"{names} = rt.{tile.op}({', '.join(values)}, {axis})")
+            frame = tuple(other for other in frame if other != lane)
+            values = [self.names[name] for name in tile.names]
+
+    def _loop(self, tile: Loop, depth: int, printer: ExprPrinter) -> None:
+        low, high = tile.min, tile.min + tile.extent
+        if isinstance(low, Const) and low.value == 0:
+            high = tile.extent
+        parts = [printer.text(low), printer.text(high)]
+        if tile.stages:
+            parts.append(f"num_stages={tile.stages}")
+        self._line(depth, f"for {self.names[tile.name]} in tl.range({', '.join(parts)}):")
+        outside = self.facts
+        self.facts = self.facts.ranged(tile.name, tile.min, tile.extent)
+        self._block(tile.body, depth + 1)
+        self.facts = outside
+
+
+def _product(extents: Iterable[Expr]) -> Expr:
+    whole: Expr = integer(1)
+    for extent in extents:
+        whole = whole * extent
+    return whole
+
+
+def _free(tile: Tile) -> frozenset[str]:
+    """The names that a statement reads."""
+    match tile:
+        case Bind() | Declare() | Assign():
+            return tile.value.free
+        case Read() | Write():
+            parts = (tile.at.address, tile.mask, tile.value if isinstance(tile, Write) else None)
+            return frozenset[str]().union(*(e.free for e in parts if e is not None))
+        case ReduceFirst():
+            return tile.terms[0].free | tile.terms[1].free
+        case Loop():
+            return tile.min.free | tile.extent.free
+        case Branch():
+            return tile.condition.free
+        case Barrier() | Comment():
+            return frozenset()

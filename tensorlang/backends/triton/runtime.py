@@ -1,0 +1,296 @@
+"""What generated kernels call: the operations whose meaning Triton leaves open, said once.
+
+Only core builtins of `triton.language` are used (not `tl.sum`, `tl.max`, `tl.zeros` ...), because
+those are themselves jitted, and one process both compiles kernels and interprets them.
+`interpret.py` runs this same text on CPU tensors, but for what stands in `runtime_numpy.py`.
+"""
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+# ------------------------------------------------------------------ min and max propagate NaN
+
+
+@triton.jit
+def maximum(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def minimum(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+# ------------------------------------------------------------------ reductions along one axis
+
+
+@triton.jit
+def _add(a, b):
+    return a + b
+
+
+@triton.jit
+def _multiply(a, b):
+    return a * b
+
+
+@triton.jit
+def _and(a, b):
+    return a & b
+
+
+@triton.jit
+def _or(a, b):
+    return a | b
+
+
+@triton.jit
+def _xor(a, b):
+    return a ^ b
+
+
+@triton.jit
+def sum(x, axis: tl.constexpr):
+    return tl.reduce(x, axis, _add)
+
+
+@triton.jit
+def prod(x, axis: tl.constexpr):
+    return tl.reduce(x, axis, _multiply)
+
+
+@triton.jit
+def max(x, axis: tl.constexpr):
+    return tl.reduce(x, axis, maximum)
+
+
+@triton.jit
+def min(x, axis: tl.constexpr):
+    return tl.reduce(x, axis, minimum)
+
+
+@triton.jit
+def all(x, axis: tl.constexpr):
+    return tl.reduce(x, axis, _and)
+
+
+@triton.jit
+def any(x, axis: tl.constexpr):
+    return tl.reduce(x, axis, _or)
+
+
+@triton.jit
+def xor(x, axis: tl.constexpr):
+    return tl.reduce(x, axis, _xor)
+
+
+@triton.jit
+def _first_larger(a, at_a, b, at_b):
+    better = (b > a) | ((b != b) & (a == a))
+    tie = (a == b) | ((a != a) & (b != b))
+    pick = better | (tie & (at_b < at_a))
+    return tl.where(pick, b, a), tl.where(pick, at_b, at_a)
+
+
+@triton.jit
+def _first_smaller(a, at_a, b, at_b):
+    better = (b < a) | ((b != b) & (a == a))
+    tie = (a == b) | ((a != a) & (b != b))
+    pick = better | (tie & (at_b < at_a))
+    return tl.where(pick, b, a), tl.where(pick, at_b, at_a)
+
+
+@triton.jit
+def argmax(x, at, axis: tl.constexpr):
+    """The largest x along an axis and the smallest `at` that has it; NaN is largest."""
+    return tl.reduce((x, at), axis, _first_larger)
+
+
+@triton.jit
+def argmin(x, at, axis: tl.constexpr):
+    """The smallest x along an axis and the smallest `at` that has it; NaN is smallest."""
+    return tl.reduce((x, at), axis, _first_smaller)
+
+
+# ------------------------------------------------------------------ integers
+
+
+@triton.jit
+def floordiv(a, b):
+    """a // b towards minus infinity, 0 where b is 0 (Triton truncates)."""
+    divisor = tl.where((b == 0) | (b == -1), 1, b)
+    quotient = a // divisor
+    inexact = quotient * divisor != a
+    quotient = tl.where(inexact & ((a < 0) != (b < 0)), quotient - 1, quotient)
+    # The lowest value over -1 wraps, and must not reach the divider.
+    return tl.where(b == 0, 0, tl.where(b == -1, 0 - a, quotient)).to(a.dtype)
+
+
+@triton.jit
+def mod(a, b):
+    """a - floordiv(a, b)*b, 0 where b is 0."""
+    return tl.where(b == 0, 0, a - floordiv(a, b) * b).to(a.dtype)
+
+
+@triton.jit
+def floordiv_unsigned(a, b):
+    return tl.where(b == 0, 0, a // tl.where(b == 0, 1, b)).to(a.dtype)
+
+
+@triton.jit
+def mod_unsigned(a, b):
+    return tl.where(b == 0, 0, a % tl.where(b == 0, 1, b)).to(a.dtype)
+
+
+@triton.jit
+def shl(a, b, bits: tl.constexpr):
+    """a << b, 0 when b is the width or more."""
+    inside = (b >= 0) & (b < bits)
+    return tl.where(inside, a << tl.where(inside, b, 0), 0).to(a.dtype)
+
+
+@triton.jit
+def shr(a, b, bits: tl.constexpr):
+    """a >> b; by the width or more it gives the sign, which the shift by bits - 1 also gives."""
+    inside = (b >= 0) & (b < bits)
+    return (a >> tl.where(inside, b, bits - 1)).to(a.dtype)
+
+
+@triton.jit
+def shr_unsigned(a, b, bits: tl.constexpr):
+    """a >> b, 0 when b is the width or more."""
+    inside = (b >= 0) & (b < bits)
+    return tl.where(inside, a >> tl.where(inside, b, 0), 0).to(a.dtype)
+
+
+# ------------------------------------------------------------------ floats
+
+
+@triton.jit
+def to_int(x, dtype: tl.constexpr, lowest: tl.constexpr, highest: tl.constexpr):
+    """Truncate and saturate a float, NaN to 0; highest + 1 is a power of two, hence a float."""
+    below = x < lowest
+    above = x >= highest + 1
+    inside = (below | above | (x != x)) == 0
+    whole = tl.where(inside, x, 0.0).to(dtype)
+    return tl.where(above, highest, tl.where(below, lowest, whole)).to(dtype)
+
+
+@triton.jit
+def negate(x):
+    """-x for floats: 0 - x, which Triton makes of it, has the wrong sign at 0."""
+    return x * -1.0
+
+
+@triton.jit
+def tf32(x):
+    """A float32 rounded to 10 mantissa bits, ties to even."""
+    bits = x.to(tl.uint32, bitcast=True)
+    rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000
+    return tl.where(x == x, rounded.to(tl.float32, bitcast=True), x)
+
+
+@triton.jit
+def isnan(x):
+    return x != x
+
+
+@triton.jit
+def isinf(x):
+    return tl.abs(x) == float("inf")
+
+
+@triton.jit
+def round(x):
+    """To the nearest integer, ties to even."""
+    return libdevice.rint(x)
+
+
+@triton.jit
+def exp(x):
+    return libdevice.exp(x)
+
+
+@triton.jit
+def tanh(x):
+    return libdevice.tanh(x)
+
+
+@triton.jit
+def pow(x, y):
+    return libdevice.pow(x, y)
+
+
+@triton.jit
+def sigmoid(x):
+    return 1.0 / (1.0 + libdevice.exp(x * -1.0))
+
+
+@triton.jit
+def approx_tanh(x):
+    return tl.inline_asm_elementwise(
+        "tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
+def approx_exp2(x):
+    return tl.inline_asm_elementwise(
+        "ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
+def approx_rcp(x):
+    return tl.inline_asm_elementwise(
+        "rcp.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
+def approx_erf(x):
+    """Abramowitz and Stegun 7.1.26: absolute error below 1.5e-7."""
+    size = tl.abs(x)
+    t = tl.div_rn(tl.full((), 1.0, tl.float32), tl.fma(size, 0.3275911, 1.0))
+    poly = tl.fma(t, 1.061405429, -1.453152027)
+    poly = tl.fma(t, poly, 1.421413741)
+    poly = tl.fma(t, poly, -0.284496736)
+    poly = tl.fma(t, poly, 0.254829592) * t
+    result = 1.0 - poly * tl.exp2(size * size * -1.4426950408889634)
+    return tl.where(x < 0, result * -1.0, result)
+
+
+# ------------------------------------------------------------------ random numbers
+
+
+@triton.jit
+def _mul_hi(a, b):
+    return ((a.to(tl.uint64) * b) >> 32).to(tl.uint32)
+
+
+@triton.jit
+def random_uniform(seed, index):
+    """Word index % 4 of Philox-4x32-7 at counter index // 4 under the key `seed`, in [0, 1)."""
+    key = seed.to(tl.uint64)
+    k0 = key.to(tl.uint32)
+    k1 = (key >> 32).to(tl.uint32)
+    counter = (index >> 2).to(tl.uint64)
+    c0 = counter.to(tl.uint32)
+    c1 = (counter >> 32).to(tl.uint32)
+    c2 = c0 & 0
+    c3 = c0 & 0
+    for _ in tl.static_range(7):
+        high0 = _mul_hi(c0, 0xD2511F53)
+        high2 = _mul_hi(c2, 0xCD9E8D57)
+        low0 = c0 * 0xD2511F53
+        low2 = c2 * 0xCD9E8D57
+        c0 = high2 ^ c1 ^ k0
+        c1 = low2
+        c2 = high0 ^ c3 ^ k1
+        c3 = low0
+        k0 = k0 + 0x9E3779B9
+        k1 = k1 + 0xBB67AE85
+    word = index & 3
+    picked = tl.where(word == 0, c0, tl.where(word == 1, c1, tl.where(word == 2, c2, c3)))
+    return (picked >> 8).to(tl.float32) * 5.9604644775390625e-08

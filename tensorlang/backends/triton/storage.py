@@ -1,0 +1,182 @@
+"""Registers or scratch: where a Func computed inside a program lives.
+
+A buffer is a register tile when every access to it names, in each dimension, either the whole
+dimension by one lane (index - min is a lane of the dimension's own extent) or a constant point of
+it.  Reading it transposed or broadcast is then a permutation of axes.  Any other access (a stencil,
+a gather, a serial loop over it) needs memory that all threads of the program see: scratch.
+
+Requires: loop IR of one kernel.  Not its job: the order of the axes of what is read.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tensorlang.ir.expr import Const, Expr, Var
+from tensorlang.ir.linear import expanded, to_linear
+from tensorlang.ir.stmt import (
+    Allocate,
+    Buffer,
+    For,
+    Let,
+    LoopKind,
+    Stmt,
+    Store,
+    children_of,
+    exprs_of,
+)
+from tensorlang.ir.walk import loads_of, substitute
+
+Point = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InRegisters:
+    """Dimensions that are axes, in the order of the tile's axes; the others are constant points."""
+
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InScratch:
+    """Why: the access that registers cannot serve."""
+
+    why: str
+
+
+Placement = InRegisters | InScratch
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the accesses to one buffer have shown so far."""
+
+    buffer: Buffer
+    mins: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+    # For each dimension: None before the first access, then whether it is a lane.
+    is_lane: list[bool | None]
+    axes: tuple[int, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What names stand for in terms of loop variables, and the extent of each lane."""
+
+    values: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    lanes: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+
+    def expand(self, e: Expr) -> Expr:
+        return substitute(e, self.values)
+
+    def with_value(self, name: str, value: Expr) -> "Environment":
+        return Environment({**self.values, name: self.expand(value)}, self.lanes)
+
+    def with_lane(self, loop: For) -> "Environment":
+        extent = self.expand(loop.extent)
+        if isinstance(extent, Const) and extent.value == 1:
+            return self.with_value(loop.var, loop.min)
+        lane = Var(f"{loop.var}.lane")
+        made = self.with_value(loop.var, loop.min + lane)
+        return Environment(made.values, {**made.lanes, lane.name: extent})
+
+
+def place_buffers(body: Stmt, serialised: frozenset[For]) -> dict[str, Placement]:
+    """The placement of every buffer that `body` allocates; `serialised` loops are no lanes."""
+    seen: dict[str, _Seen] = {}
+    _visit(body, Environment(), seen, serialised)
+    return {
+        name: InScratch(s.failure) if s.failure else InRegisters(s.axes) for name, s in seen.items()
+    }
+
+
+def _visit(
+    stmt: Stmt, env: Environment, seen: dict[str, _Seen], serialised: frozenset[For]
+) -> None:
+    for e in exprs_of(stmt):
+        _loads(e, env, seen)
+    match stmt:
+        case Allocate(buffer=buffer):
+            mins = tuple(env.expand(d.min) for d in buffer.dims)
+            extents = tuple(env.expand(d.extent) for d in buffer.dims)
+            found = _Seen(buffer, mins, extents, [None] * len(mins))
+            if any(buffer.fold):
+                found.failure = "it is folded into a ring"
+            seen[buffer.name] = found
+        case Store() if stmt.buffer in seen:
+            _access(seen[stmt.buffer], stmt.indices, env, is_store=True)
+        case Let():
+            env = env.with_value(stmt.var, stmt.value)
+        case For(kind=LoopKind.VECTORIZED) if stmt not in serialised:
+            env = env.with_lane(stmt)
+        case _:
+            pass
+    for child in children_of(stmt):
+        _visit(child, env, seen, serialised)
+
+
+def _loads(e: Expr, env: Environment, seen: dict[str, _Seen]) -> None:
+    for load in loads_of(e):
+        if load.buffer in seen:
+            _access(seen[load.buffer], load.indices, env, is_store=False)
+
+
+def _access(seen: _Seen, indices: tuple[Expr, ...], env: Environment, *, is_store: bool) -> None:
+    if seen.failure:
+        return
+    lanes: list[tuple[int, str]] = []
+    for dim, (e, low) in enumerate(zip(indices, seen.mins, strict=True)):
+        lane, failure = _lane_of(env.expand(e), low, seen.extents[dim], env)
+        is_lane = lane is not None
+        if not failure and seen.is_lane[dim] not in (None, is_lane):
+            failure = "is read both as a whole and at a point"
+        if failure:
+            seen.failure = f"dimension {dim} {failure}"
+            return
+        seen.is_lane[dim] = is_lane
+        if lane is not None:
+            lanes.append((dim, lane))
+    names = [name for _, name in lanes]
+    if len(set(names)) != len(names):
+        seen.failure = "one lane indexes two of its dimensions"
+    elif is_store and not seen.axes:
+        order = list(env.lanes)
+        seen.axes = tuple(dim for dim, name in sorted(lanes, key=lambda x: order.index(x[1])))
+
+
+def _lane_of(e: Expr, low: Expr, extent: Expr, env: Environment) -> tuple[str | None, str]:
+    """The lane that runs over the whole dimension, or None at a constant point; else a failure."""
+    offset = expanded(to_linear(e) - to_linear(low))
+    if not offset.terms:
+        inside = isinstance(extent, Const) and 0 <= offset.constant < int(extent.value)
+        return None, "" if inside else "is indexed outside its region"
+    [(atom, coefficient), *more] = offset.terms.items()
+    if more or coefficient != 1 or offset.constant or not isinstance(atom, Var):
+        return None, "is not indexed by a lane of its own"
+    if atom.name not in env.lanes:
+        return None, "is indexed by a serial loop"
+    if padded(env.lanes[atom.name]) is not padded(extent):
+        return None, "has another extent than the lane that indexes it"
+    return atom.name, ""
+
+
+def padded(extent: Expr) -> Expr:
+    """The extent as a tile axis has it: a constant goes up to the next power of two."""
+    if isinstance(extent, Const):
+        return Const(next_power_of_two(int(extent.value)), extent.dtype)
+    return extent
+
+
+def next_power_of_two(n: int) -> int:
+    """The smallest power of two >= n, at least 1."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def allocations(body: Stmt) -> Iterator[Buffer]:
+    """Every buffer allocated in `body`, outermost first."""
+    stack = [body]
+    while stack:
+        stmt = stack.pop()
+        if isinstance(stmt, Allocate):
+            yield stmt.buffer
+        stack.extend(reversed(children_of(stmt)))

@@ -1,0 +1,203 @@
+"""Stores of loop IR as statements over tiles: to registers or memory, plain or reducing lanes."""
+
+from tensorlang.backends.triton.context import Making, Place, Register
+from tensorlang.backends.triton.masks import conjunction
+from tensorlang.backends.triton.match_reductions import Dot, guarded_term, match_dot
+from tensorlang.backends.triton.tiles import (
+    Assign,
+    Declare,
+    Lane,
+    Reduce,
+    ReduceFirst,
+    Write,
+)
+from tensorlang.backends.triton.values import (
+    access,
+    lanes_of_access,
+    register_value,
+    value_of,
+    variable,
+)
+from tensorlang.errors import InternalError
+from tensorlang.ir.associativity import associative_operator
+from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, Select, Unary, Var
+from tensorlang.ir.functions import identity
+from tensorlang.ir.stmt import Store
+from tensorlang.ir.types import f32, i64
+from tensorlang.ir.walk import substitute
+
+
+def make_store(store: Store, place: Place, making: Making, number: int) -> None:
+    """The statements of one Store; `number` is that of its stage, 0 for a pure definition."""
+    indices = tuple(value_of(e, place, making) for e in store.indices)
+    register = making.registers.get(store.buffer)
+    owned = register.outer if register else making.memories[store.buffer].outer
+    named = {*making.lanes.of(*indices), *owned}
+    reduced = tuple(lane for lane in place.lanes if lane not in named)
+    over = {g for g in place.guards if set(making.lanes.of(g)) & set(reduced)}
+    plain = tuple(g for g in place.guards if g not in over)
+    if reduced:
+        guards = tuple(g for g in place.guards if g in over)
+        values = _reduced_values(store, indices, reduced, guards, place, making)
+    else:
+        values = tuple(value_of(e, place, making) for e in store.values)
+    if register is not None:
+        _assign(register, indices, values, plain, making, number)
+    else:
+        _write(store, indices, values, plain, place, making)
+
+
+def _write(
+    store: Store,
+    indices: tuple[Expr, ...],
+    values: tuple[Expr, ...],
+    guards: tuple[Expr, ...],
+    place: Place,
+    making: Making,
+) -> None:
+    memory = making.memories[store.buffer]
+    mask = conjunction(guards)
+    for component, value in enumerate(_steady(values, store.buffer, making)):
+        at = access(memory, component, indices, place, making)
+        making.out.append(Write(at, value, mask))
+
+
+def _steady(values: tuple[Expr, ...], func: str, making: Making) -> tuple[Expr, ...]:
+    """The values, bound to names when there are several: each may read what another replaces."""
+    if len(values) == 1:
+        return values
+    bound: list[Expr] = []
+    for component, value in enumerate(values):
+        name = making.fresh(f"{func}_new{component}")
+        making.bind_value(name, value)
+        bound.append(Var(name, value.dtype))
+    return tuple(bound)
+
+
+def _assign(
+    register: Register,
+    indices: tuple[Expr, ...],
+    values: tuple[Expr, ...],
+    guards: tuple[Expr, ...],
+    making: Making,
+    number: int,
+) -> None:
+    lanes = lanes_of_access(register, indices, making)
+    if register.lanes is None:
+        register.lanes = lanes
+    canonical = {g: _by_dimension(g, register, lanes, making) for g in guards}
+    if register.defined is None and number == 0:
+        register.defined = frozenset(canonical.values())
+        needed: list[Expr] = []
+    else:
+        # Beyond the guards of the pure definition the tile holds nothing that anyone reads.
+        defined = register.defined or frozenset()
+        needed = [g for g in guards if canonical[g] not in defined]
+    keep = conjunction(needed)
+    for component, value in enumerate(_steady(values, register.func, making)):
+        name = variable(register, component, indices, making)
+        dtype = register.dtypes[component]
+        value = value if value.dtype is dtype else Cast(dtype, value)
+        making.lanes.declare(name, register.lanes)
+        if keep is not None:
+            value = Select(keep, value, register_value(register, component, indices, making))
+        _set(register, name, value, lanes, making)
+
+
+def _set(
+    register: Register, name: str, value: Expr, lanes: tuple[Lane, ...], making: Making
+) -> None:
+    if name not in register.declared:
+        if making.out is register.home and lanes == register.lanes and name not in value.free:
+            register.declared.add(name)
+            making.out.append(Declare(name, value.dtype, value))
+            return
+        making.declare_before(register, name, value.dtype)
+    making.out.append(Assign(name, value, lanes))
+
+
+def _by_dimension(guard: Expr, register: Register, lanes: tuple[Lane, ...], making: Making) -> Expr:
+    """The guard over the tile's axes instead of the lanes of one stage."""
+    axes = {lane.var.name: Var(f"axis{k}") for k, lane in enumerate(lanes)}
+    return substitute(making.expand(guard), axes)
+
+
+def _reduced_values(
+    store: Store,
+    indices: tuple[Expr, ...],
+    reduced: tuple[Lane, ...],
+    guards: tuple[Expr, ...],
+    place: Place,
+    making: Making,
+) -> tuple[Expr, ...]:
+    found = associative_operator(store.buffer, store.indices, store.values)
+    if found is None:
+        raise InternalError(f"lanes of '{store.buffer}' are reduced by no known operator")
+    op, terms = found
+    current = tuple(
+        value_of(Load(store.buffer, store.indices, c, v.dtype), place, making)
+        for c, v in enumerate(store.values)
+    )
+    made = tuple(value_of(term, place, making) for term in terms)
+    if op == "argmin" or op == "argmax":
+        return _first(op, current, made, reduced, guards, making, store.buffer)
+    dot = match_dot(made[0], current[0], reduced, guards, making.lanes, making.masks)
+    if op == "add" and isinstance(dot, Dot):
+        _orient(dot, making)
+        return (dot,)
+    if op == "add" and not isinstance(dot, Dot) and dot.why:
+        making.note(
+            f"the sum of products of '{store.buffer}' is multiplied and added without the matrix "
+            f"unit: {dot.why}; tile it so that the matrix unit can take it"
+        )
+    term = guarded_term(made[0], guards, identity(op, made[0].dtype))
+    return (Binary(op, current[0], _along(op, term, reduced)),)
+
+
+def _along(op: str, term: Expr, lanes: tuple[Lane, ...]) -> Expr:
+    """The term reduced along the lanes; narrow floats are combined in f32."""
+    dtype = term.dtype
+    narrow = dtype.is_float and dtype.bits < 32
+    result = Cast(f32, term) if narrow else term
+    for lane in reversed(lanes):
+        result = Reduce(op, result, lane.var)  # type: ignore[arg-type]
+    return Cast(dtype, result) if narrow else result
+
+
+def _orient(dot: Dot, making: Making) -> None:
+    """Read the factors in the order in which the dot takes their axes."""
+    acc = making.lanes.of_name(dot.acc.name)  # type: ignore[attr-defined]
+    [k] = making.lanes.of(dot.lane)
+    for factor, order in ((dot.a, (*acc[:-1], k)), (dot.b, (*acc[:-2], k, acc[-1]))):
+        for name in factor.free:
+            lanes = making.lanes.of_name(name)
+            if name in making.masks and set(lanes) == set(order):
+                making.lanes.declare(name, order)
+
+
+def _first(
+    op: str,
+    current: tuple[Expr, ...],
+    terms: tuple[Expr, ...],
+    lanes: tuple[Lane, ...],
+    guards: tuple[Expr, ...],
+    making: Making,
+    func: str,
+) -> tuple[Expr, ...]:
+    """argmin or argmax along lanes, then against what is held: of equal values the first stays."""
+    best, here = terms
+    lowest = identity("max" if op == "argmax" else "min", best.dtype)
+    names = making.fresh(f"{func}_best"), making.fresh(f"{func}_at")
+    position = guarded_term(here, guards, Const(i64.highest, here.dtype))
+    made = (guarded_term(best, guards, lowest), position)
+    making.out.append(ReduceFirst(names, op, made, lanes))  # type: ignore[arg-type]
+    kept = [lane for lane in making.lanes.of(*made) if lane not in lanes]
+    for name in names:
+        making.lanes.declare(name, kept)
+    new, at = Var(names[0], best.dtype), Var(names[1], here.dtype)
+    better: Expr = Compare("lt", *((current[0], new) if op == "argmax" else (new, current[0])))
+    if best.dtype.is_float:
+        nan = Call("isnan", (new,), better.dtype)
+        held = Unary("not", Call("isnan", (current[0],), better.dtype))
+        better = Binary("or", better, Binary("and", nan, held))
+    return Select(better, new, current[0]), Select(better, at, current[1])

@@ -1,0 +1,302 @@
+"""Tile IR: what loop IR becomes before it is Triton text.
+
+    Kernel = Kernel(name, grid, parameters, lanes, body)
+    Tile   = Bind(name, value)                            name = value, for good
+           | Read(name, at, mask)                         name = elements of memory, 0 where masked
+           | Write(at, value, mask)                       elements of memory = value
+           | Declare(name, dtype, value)                  a register tile, which Assign changes
+           | Assign(name, value)
+           | ReduceFirst(names, op, terms, lanes)         argmin and argmax along lanes
+           | Loop(name, min, extent, body, stages)        serial
+           | Branch(condition, body)                      the condition has no lanes
+           | Barrier(why)
+           | Comment(text)
+    at     = Access(memory, component, indices)
+
+    value  = an expression of ir/expr.py over names, with no Load in it, or
+           | Reduce(op, term, lane)                       the term combined along one lane
+           | Dot(a, b, acc, lane)                         acc + sum over lane of a*b
+
+A vectorized loop is a `Lane`: one axis of a tile, a name that stands for 0, 1, ..., extent - 1.  An
+expression is written as if it were scalar, and *is* a tile whose axes are the lanes that it is free
+in: nothing else says what shape a value has, and broadcasting follows from it.  `Lanes` holds the
+ordered lanes of every name.  A lane's extent is a power of two; what is really wanted of it is said
+by masks.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tensorlang.ir.expr import Expr, Name, Var, node
+from tensorlang.ir.types import DType, index
+from tensorlang.ir.walk import fold
+
+Operator: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One axis of a tile.
+
+    Args:
+        position: how many lanes stand before it in the nest, so lanes at one place of two stages
+            with one extent are equal.
+        extent: a power of two, or the name of a compile-time parameter that the call computes.
+    """
+
+    position: int
+    extent: int | str
+
+    @property
+    def var(self) -> Var:
+        """The name that stands for it in expressions."""
+        return Var(f"lane{self.position}.e{self.extent}")
+
+
+@node
+class Reduce(Expr):
+    """The term combined along one lane, which the result no longer has."""
+
+    op: Operator
+    term: Expr
+    lane: Expr
+
+    def __post_init__(self) -> None:
+        self._set(self.term.dtype, self.term, self.lane)
+        object.__setattr__(self, "free", self.term.free - self.lane.free)
+
+
+@node
+class Dot(Expr):
+    """acc + sum over lane of a*b; a, b and acc each lack one of three lanes (batches aside)."""
+
+    a: Expr
+    b: Expr
+    acc: Expr
+    lane: Expr
+
+    def __post_init__(self) -> None:
+        self._set(self.acc.dtype, self.a, self.b, self.acc, self.lane)
+        free = self.a.free | self.b.free
+        object.__setattr__(self, "free", (free - self.lane.free) | self.acc.free)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """A buffer in global memory, as a kernel sees it: a pointer a component, a stride a dimension.
+
+    Args:
+        parameter: the name of the host's tensor(s); a component is `<parameter><component>` when
+            there are several.
+        dtypes: of the components.
+        origin: what is subtracted from an index, per dimension, none for an Input.
+        extents: of each dimension, for masks; None where the dimension is the backend's own.
+        fold: the ring size of each dimension, 0 for none.
+        owner: leading indices that pick the part of one program and of the lanes around.
+        outer: those lanes.
+        constant: whether the kernel never writes it.
+    """
+
+    parameter: str
+    dtypes: tuple[DType, ...]
+    origin: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+    fold: tuple[int, ...] = ()
+    owner: tuple[Expr, ...] = ()
+    outer: tuple["Lane", ...] = ()
+    constant: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of the host's tensor."""
+        return len(self.owner) + len(self.extents)
+
+    def pointer(self, component: int) -> str:
+        """The name of a component's tensor."""
+        return self.parameter if len(self.dtypes) == 1 else f"{self.parameter}.{component}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """Elements of memory: `offsets` are the indices less the origin, one a dimension."""
+
+    memory: Memory
+    component: int
+    offsets: tuple[Expr, ...]
+    # pointer + sum(offset * stride), once `address` has made it.
+    address: Expr | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.memory.dtypes[self.component]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind:
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    name: str
+    at: Access
+    mask: Expr | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Write:
+    at: Access
+    value: Expr
+    mask: Expr | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declare:
+    name: str
+    dtype: DType
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assign:
+    """`lanes`: the lanes of the value along the axes of the tile."""
+
+    name: str
+    value: Expr
+    lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReduceFirst:
+    """(best, at): the smallest or largest term, and what `terms[1]` is where it first stands."""
+
+    names: tuple[str, str]
+    op: Literal["argmin", "argmax"]
+    terms: tuple[Expr, Expr]
+    lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    name: str
+    min: Expr
+    extent: Expr
+    body: tuple["Tile", ...]
+    stages: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    condition: Expr
+    body: tuple["Tile", ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Barrier:
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comment:
+    text: str
+
+
+Tile: TypeAlias = (
+    Bind | Read | Write | Declare | Assign | ReduceFirst | Loop | Branch | Barrier | Comment
+)
+
+
+class Lanes:
+    """The ordered lanes of every name of a kernel; a name that is not listed is a scalar."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[Lane, ...]] = {}
+        self._memo: dict[Expr, frozenset[Lane]] = {}
+
+    def declare(self, name: str, lanes: Iterable[Lane]) -> None:
+        """Say that `name` is a tile with these axes, in this order."""
+        self._of[name] = tuple(lanes)
+
+    def of_name(self, name: str) -> tuple[Lane, ...]:
+        return self._of.get(name, ())
+
+    def of(self, *exprs: Expr) -> tuple[Lane, ...]:
+        """The lanes that any of the expressions varies along, in the order of their positions."""
+        found = frozenset[Lane]().union(*(fold(e, self._step, self._memo) for e in exprs))
+        return tuple(sorted(found, key=lambda lane: lane.position))
+
+    def _step(self, e: Expr, operands: list[frozenset[Lane]]) -> frozenset[Lane]:
+        match e:
+            case Name(name=name):
+                return frozenset(self.of_name(name))
+            case Reduce():
+                return operands[0] - operands[1]
+            case Dot():
+                return operands[2]
+            case _:
+                return frozenset[Lane]().union(*operands)
+
+    @property
+    def symbolic(self) -> set[str]:
+        """The names of extents that the call computes."""
+        found = {lane.extent for lanes in self._of.values() for lane in lanes}
+        return {extent for extent in found if isinstance(extent, str)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """One loop whose iterations are programs: its variable runs from 0 to extent - 1."""
+
+    name: str
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One launch.
+
+    Args:
+        grid: outermost first; the last is the fastest in the program id.
+        memories: the buffers that it touches.
+        scalars: the sizes, params and host variables that it may use.
+        extents: the exact extent behind each symbolic extent of a lane.
+        aliases: names of register tiles under which other stages see their axes.
+        mutable: the register tiles and their aliases.
+        lane_names: what to call a lane that needs a name.
+        warps: of one program, 0 for Triton's own choice.
+        scratch: what the host allocates for it.
+    """
+
+    name: str
+    grid: tuple[Grid, ...]
+    memories: tuple[Memory, ...]
+    scalars: tuple[tuple[str, DType], ...]
+    lanes: Lanes
+    body: tuple[Tile, ...]
+    extents: Mapping[str, Expr]
+    aliases: Mapping[str, str]
+    mutable: frozenset[str]
+    lane_names: Mapping[str, str]
+    warps: int
+    scratch: tuple["Scratch", ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scratch:
+    """Memory of one program's own that the host allocates: `shape` of it for each program."""
+
+    memory: Memory
+    shape: tuple[Expr | str | int, ...]
+
+
+def pointer_var(name: str) -> Var:
+    """The name of a pointer, which address arithmetic treats as an index."""
+    return Var(f"{name}.ptr", index)
+
+
+def stride_var(name: str, dim: int) -> Var:
+    """The name of the stride of one dimension, in elements."""
+    return Var(f"{name}.s{dim}", index)

@@ -1,0 +1,114 @@
+"""Expressions of loop IR as expressions over tiles: loads become Reads, or names of registers."""
+
+from tensorlang.backends.triton.context import Making, Place, Register
+from tensorlang.backends.triton.masks import conjunction, in_bounds
+from tensorlang.backends.triton.tiles import Access, Lane, Memory, Read
+from tensorlang.ir.expr import Cast, Expr, Load, Name, Promise, Var
+from tensorlang.ir.linear import expanded, to_expr, to_linear
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import fold, loads_of
+
+
+def value_of(e: Expr, place: Place, making: Making) -> Expr:
+    """`e` over tile names; what it loads is read first."""
+
+    def step(node: Expr, operands: list[Expr]) -> Expr:
+        match node:
+            case Name(name=name):
+                return place.names.get(name, node)
+            case Load():
+                return _load(node, tuple(operands), place, making)
+            case Promise():
+                return operands[0]
+            case _:
+                same = all(a is b for a, b in zip(operands, node.children, strict=True))
+                return node if same else node.rebuild(tuple(operands))
+
+    memo: dict[Expr, Expr] = {}
+    for load in loads_of(e):
+        # In the order in which they are written, which is not that of `fold`.
+        fold(load, step, memo)
+    return fold(e, step, memo)
+
+
+def _load(load: Load, indices: tuple[Expr, ...], place: Place, making: Making) -> Expr:
+    register = making.registers.get(load.buffer)
+    if register is not None:
+        return register_value(register, load.component, indices, making)
+    memory = making.memories[load.buffer]
+    at = access(memory, load.component, indices, place, making)
+    mask = conjunction(needed_bounds(at, place))
+    key = (memory, load.component, at.offsets, mask)
+    # An Input keeps its values; what the program itself writes is read anew.
+    known = making.find(key) if memory.constant else None
+    if known is None:
+        known = making.fresh(load.buffer)
+        making.lanes.declare(known, making.lanes.of(*at.offsets))
+        making.masks[known] = frozenset(needed_bounds(at, place))
+        making.out.append(Read(known, at, mask))
+        making.remember(key, known)
+    return Var(known, load.dtype)
+
+
+def access(
+    memory: Memory, component: int, indices: tuple[Expr, ...], place: Place, making: Making
+) -> Access:
+    """The elements of memory that `indices` name, relative to its origin."""
+    making.used_memories[memory] = None
+    offsets: list[Expr] = []
+    for dim, e in enumerate(indices):
+        offset = e if e.dtype.name == "index" else Cast(index, e)
+        if memory.origin:
+            offset = to_expr(expanded(to_linear(offset) - to_linear(memory.origin[dim])))
+        if memory.fold and memory.fold[dim]:
+            offset = offset % memory.fold[dim]
+        offsets.append(offset)
+    return Access(memory, component, (*memory.owner, *offsets))
+
+
+def needed_bounds(at: Access, place: Place) -> list[Expr]:
+    """The bounds of the buffer that are not proved of these offsets."""
+    own = at.offsets[len(at.memory.owner) :]
+    tests = [t for pair in zip(own, at.memory.extents, strict=True) for t in in_bounds(*pair)]
+    return [test for test in tests if not place.facts.proves(test)]
+
+
+def register_value(
+    register: Register, component: int, indices: tuple[Expr, ...], making: Making
+) -> Expr:
+    """The variable that holds these elements, its axes named by the lanes that read it."""
+    name = variable(register, component, indices, making)
+    lanes = lanes_of_access(register, indices, making)
+    dtype = register.dtypes[component]
+    if lanes == register.lanes:
+        return Var(name, dtype)
+    alias = making.fresh(f"{name}.as", (name, lanes))
+    making.aliases[alias] = name
+    making.mutable.add(alias)
+    making.lanes.declare(alias, lanes)
+    return Var(alias, dtype)
+
+
+def variable(register: Register, component: int, indices: tuple[Expr, ...], making: Making) -> str:
+    """The name of the variable for a component, at the constant point that `indices` name."""
+    point = tuple(
+        expanded(to_linear(making.expand(e)) - to_linear(making.expand(low))).constant
+        for dim, (e, low) in enumerate(zip(indices, register.mins, strict=True))
+        if dim not in register.placement.axes
+    )
+    key = (component, point)
+    if key not in register.variables:
+        parts = [register.func]
+        parts += [str(component)] if len(register.dtypes) > 1 else []
+        parts += [str(p) for p in point] if any(point) else []
+        name = register.variables[key] = making.fresh("_".join(parts))
+        making.mutable.add(name)
+    return register.variables[key]
+
+
+def lanes_of_access(
+    register: Register, indices: tuple[Expr, ...], making: Making
+) -> tuple[Lane, ...]:
+    """The lanes of an access, in the order of the tile's axes."""
+    own = [making.lanes.of(indices[dim]) for dim in register.placement.axes]
+    return (*register.outer, *(lane for lanes in own for lane in lanes))
