@@ -216,9 +216,16 @@ class _Bounds:
         """The interval of an atom or of a canonical expression."""
         found = self.memo.get(e)
         if found is None:
-            found = self._interval(e) if self.varies(e) else Interval(e, e)
+            found = self._also_known(e, self._interval(e)) if self.varies(e) else Interval(e, e)
             self.memo[e] = found
         return found
+
+    def _also_known(self, e: Expr, found: Interval) -> Interval:
+        """The tighter of an interval and what facts say of the expression as a whole."""
+        known = self._known(e)
+        lo = found.lo if known.lo is None else _tighter(found.lo, known.lo, prove_le, self.facts)
+        hi = found.hi if known.hi is None else _tighter(found.hi, known.hi, _prove_ge, self.facts)
+        return Interval(lo, hi)
 
     def _of(self, e: Expr) -> Interval:
         form = to_linear(e)
