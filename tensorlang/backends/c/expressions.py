@@ -220,7 +220,8 @@ class Expressions:
         e, mode = wanted
         if value.binds == ATOM and (isinstance(e, (Const, Name)) or value.text.isidentifier()):
             return value
-        if self._uses[wanted] <= 1 and len(value.text) <= _LONGEST:
+        uses = self._uses[wanted]
+        if uses == 0 or (uses == 1 and len(value.text) <= _LONGEST):
             return value
         if isinstance(e, Load):
             wish = f"{e.buffer.rpartition('.')[2]}_at"

@@ -19,6 +19,8 @@ def guards_of(roots: Sequence[Expr], under: Expr | None = None) -> dict[Expr, Ex
         under: the condition under which they are; None is always.
     """
     conditions: dict[Expr, Expr | None] = {root: under for root in roots if root.reads}
+    if under is not None and under.reads:
+        conditions[under] = None
     for e in reversed([e for e in postorder(*conditions) if e.reads]):
         for child, condition in _children_of(e, conditions[e]):
             if child.reads:

@@ -162,6 +162,7 @@ def _block(
 def _divisor(n: int | None, most: int) -> int:
     """The largest divisor of n up to `most`, if it is at least half of that; else `most`."""
     if n is None:
-        return most
+        # A power of two, so that dividing by it is a shift.
+        return 1 << (most.bit_length() - 1)
     best = max(d for d in range(1, min(n, most) + 1) if n % d == 0)
     return best if 2 * best >= min(n, most) else min(n, most)
