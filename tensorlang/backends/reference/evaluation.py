@@ -51,6 +51,11 @@ class Evaluation:
             self._names[param.name] = numerics.constant(params[param.name], dtype)
         self._stages = Stages(self._evaluator, self._names)
 
+    @property
+    def boxes(self) -> Mapping[str, Box]:
+        """The box of each Func that the outputs needed."""
+        return self._boxes
+
     def outputs(self) -> Iterator[Any]:
         """The values of every component of every output, as they are carried."""
         shapes = {
