@@ -60,6 +60,7 @@ ALSO: dict[str, set[str]] = {
     # The oracle evaluates the algorithm itself and shares no pass with the other backends.
     "tensorlang.backends.reference": {"algorithm"},
     "tensorlang.backends.reference.evaluation": {"algorithm"},
+    "tensorlang.backends.reference.folds": {"algorithm"},
     "tensorlang.backends.reference.stages": {"algorithm"},
 }
 

@@ -396,3 +396,41 @@ def test_a_strided_stencil_over_a_reduction_agrees_with_loops(
         for p in range(m)
     ]
     assert run({f: [M]}, a, image, M=m, N=n).tolist() == expected
+
+
+# --- matrix products ----------------------------------------------------------------------------
+
+
+def matmul(dtype: DType, left: Any, right: Any) -> Any:
+    a, b = Input("A", dtype, [M, K]), Input("B", dtype, [K, N])
+    c, r = Func("C"), RDom("k", K)
+    c[i, j] = tl.sum(tl.f32(a[i, r]) * tl.f32(b[r, j]), over=r)
+    m, k = left.shape
+    return run({c: [M, N]}, a, left, b, right, M=m, N=right.shape[1], K=k)
+
+
+def test_a_product_of_matrices_is_formed_as_one_and_equals_the_sum_of_its_terms():
+    left, right = normal(40, 60, made=np.float16), normal(60, 30, made=np.float16)
+    terms = left.astype(np.float64)[:, :, None] * right.astype(np.float64)[None]
+    out = matmul(tl.f16, left, right)
+    assert np.array_equal(out, terms.sum(1).astype(np.float32))
+
+
+def test_factors_that_are_infinite_or_whose_product_underflows_are_multiplied_in_f32():
+    left = np.array([[1e-30, 1, np.inf]], np.float32).astype(ml_dtypes.bfloat16)
+    right = np.array([[1e-30], [1], [1]], np.float32).astype(ml_dtypes.bfloat16)
+    assert matmul(tl.bf16, left.view(np.uint16), right.view(np.uint16)).item() == np.inf
+    big = np.array([[2.0**100]], np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
+    assert matmul(tl.bf16, big, big).item() == np.inf
+    tiny = np.array([[2.0**-80, 2.0**-80]], np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
+    # Each product is below the smallest f32, and so is a zero before it is added.
+    assert matmul(tl.bf16, tiny, tiny.T).item() == 0
+
+
+def test_a_sum_of_f32_products_rounds_each_product():
+    a, b = Input("a", tl.f32, [N]), Input("b", tl.f32, [N])
+    f, r = Func("f"), RDom("r", N)
+    f[()] = tl.sum(a[r] * b[r], over=r)
+    x1 = np.array([1 + 2.0**-23, 1], np.float32)
+    x2 = np.array([1 + 2.0**-23, -1 - 2.0**-22], np.float32)
+    assert run({f: []}, a, x1, b, x2, N=2) == 0

@@ -1,71 +1,24 @@
-"""One definition of a Func over a box.
-
-A sum or product in f32 or f64 whose terms do not read the Func is taken in f64 in any order and
-rounded once at the end: nearer to the exact value than any order of f32 additions, which is what
-the bound of a reduction is measured against.  Every other update, scans and narrower accumulators
-among them, rounds at every step as it is defined.
-"""
+"""One definition of a Func over a box."""
 
 import itertools
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tensorlang.algorithm import Definition, FuncRecord
 from tensorlang.backends import numerics
+from tensorlang.backends.reference.dots import LARGEST_FACTOR, contract, exact_factors
+from tensorlang.backends.reference.folds import Fold, fold_of
 from tensorlang.backends.reference.lanes import Block, Evaluator, Lanes, Names, first_fault
 from tensorlang.backends.reference.regions import Box, axis, pieces
 from tensorlang.errors import InternalError
-from tensorlang.ir.expr import Binary, Expr, Load
+from tensorlang.ir.expr import Expr
 from tensorlang.ir.functions import identity
-from tensorlang.ir.types import DType, f32, f64
 from tensorlang.ir.walk import postorder
 
 _where: Any = np.where  # whose overloads do not know Any
-
-_FOLDS: dict[str, np.ufunc] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """An update f[indices] = op(f[indices], term) whose term does not read f."""
-
-    op: str
-    term: Expr
-    dtype: DType
-
-    @property
-    def ufunc(self) -> np.ufunc:
-        return _FOLDS[self.op]
-
-    @property
-    def rounds(self) -> bool:
-        return self.dtype.is_float and self.op in ("add", "mul")
-
-
-def fold_of(func: FuncRecord, definition: Definition) -> Fold | None:
-    """The update as a fold, or None when its steps must run one after the other."""
-    value = definition.values[0]
-    if len(definition.values) > 1 or definition.domain is None or not isinstance(value, Binary):
-        return None
-    own = Load(func.name, definition.indices, 0, value.dtype)
-    if value.op not in _FOLDS or own not in {value.a, value.b}:
-        return None
-    fold = Fold(value.op, value.b if value.a is own else value.a, value.dtype)
-    where = definition.domain.where
-    others = (fold.term, *definition.indices, *(() if where is None else (where,)))
-    if any(func.name in e.reads for e in others):
-        return None
-    return fold if not fold.rounds or fold.dtype in (f32, f64) else None
 
 
 class Stages:
@@ -116,6 +69,10 @@ class Stages:
         rank = len(block.shape)
         along = tuple(range(rank, len(ranges)))
         total = self._unrounded(fold, block)
+        product = self._contracted(definition, fold, ranges, rank)
+        if product is not None:
+            block.arrays[0] = (total + product).astype(block.arrays[0].dtype)
+            return
         for box in pieces(tuple(ranges.values())):
             value, fault = self._terms(definition, fold, self._axes(tuple(ranges), box), box)
             at = block.place(box[:rank])
@@ -124,6 +81,23 @@ class Stages:
             if fault is not None:
                 block.blame(at, first_fault(block.fault_at(at), np.max(fault, axis=along)))
         block.arrays[0] = total.astype(block.arrays[0].dtype)
+
+    def _contracted(
+        self, definition: Definition, fold: Fold, ranges: Mapping[str, range], rank: int
+    ) -> Any | None:
+        """The sum of all terms where they are products that a matrix product may form."""
+        factors = exact_factors(fold.term) if fold.op == "add" else None
+        if factors is None or (definition.domain and definition.domain.where is not None):
+            return None
+        extents = [len(r) for r in ranges.values()]
+        for e in factors:
+            if math.prod(len(ranges[v]) for v in e.free if v in ranges) > LARGEST_FACTOR:
+                return None
+        names = self._axes(tuple(ranges), tuple(ranges.values()))
+        a, b = self._evaluator.evaluate(factors, names)
+        if a.fault is not None or b.fault is not None:
+            return None
+        return contract(a.value, b.value, extents, rank)
 
     def _scatter(self, definition: Definition, fold: Fold, block: Block) -> None:
         """Fold each term into the element that its indices name."""
