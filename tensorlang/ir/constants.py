@@ -33,7 +33,7 @@ def _fold(e: Expr, values: list[Scalar]) -> Scalar | None:
         case Binary() if e.dtype.is_float:
             return _float_binary(e.op, *map(float, values), e.dtype)
         case Binary():
-            return _integer_binary(e.op, *map(int, values), e.dtype)
+            return integer_binary(e.op, *map(int, values), e.dtype)
         case Call() if len(values) == 1:
             return _call(e, values[0])
         case _:
@@ -61,7 +61,8 @@ _INTEGER: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def _integer_binary(op: str, a: int, b: int, dtype: DType) -> int | None:
+def integer_binary(op: str, a: int, b: int, dtype: DType) -> int | None:
+    """a op b before it wraps; None where a shift has no meaning."""
     if op in _INTEGER:
         return _INTEGER[op](a, b)
     if b < 0 or dtype.kind is Kind.INDEX:

@@ -27,6 +27,7 @@ from tensorlang.ir.linear import (
 )
 from tensorlang.ir.order import order_key
 from tensorlang.ir.ranges import UNKNOWN, Range, add, intersect, range_of, scale
+from tensorlang.ir.samples import Point, sample_points
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import fold
 
@@ -45,12 +46,13 @@ class Known:
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     _ranges: dict[Expr, Range] = field(default_factory=dict[Expr, Range])
     _proved: dict[object, bool] = field(default_factory=dict[object, bool])
+    _points: list[list[Point]] = field(default_factory=list[list[Point]])
 
     def plus(self, forms: Iterable[Linear], ranks: Mapping[str, int] | None = None) -> "Known":
         """This and `forms` as well, all >= 0."""
         kept, ends = dict(self.forms), dict(self.ends)
         for form in forms:
-            if not form.terms or len(form.terms) > _WIDTH:
+            if not 0 < len(form.terms) <= _WIDTH:
                 continue
             for term in form.terms:
                 found = kept.get(term, ())
@@ -58,6 +60,17 @@ class Known:
                     kept[term] = (*found, form)
                 ends[term] = intersect(ends.get(term, UNKNOWN), self._end(form, term))
         return Known(kept, ends, self.ranks if ranks is None else ranks)
+
+    def points(self) -> list[Point]:
+        """Points at which all the forms hold, chosen when first asked for."""
+        if not self._points:
+            distinct = {form: None for forms in self.forms.values() for form in forms}
+            self._points.append(sample_points(list(distinct), self.ranks))
+        return self._points[0]
+
+    def refutes(self, form: Linear) -> bool:
+        """Whether `form` is negative somewhere, as far as a few points show."""
+        return any(point.value(form) < 0 for point in self.points())
 
     def without(self, name: str) -> "Known":
         """This without what mentions `name`."""
@@ -138,6 +151,8 @@ class Search:
         if lo is not None and lo >= 0:
             return True
         if (hi is not None and hi < 0) or depth == 0 or len(form.terms) > _WIDTH:
+            return False
+        if known.refutes(form):
             return False
         key = (form.key(), known)
         if key in self.tried:

@@ -1,0 +1,143 @@
+"""Points at which what is known holds: a form negative at one of them needs no search for a proof.
+
+A point gives a value to every name and to every part of an expression that is not index arithmetic
+(a load, a call).  Values are chosen at and between the bounds of each, the same in every process,
+and points at which something known fails are dropped.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tensorlang.ir.constants import integer_binary
+from tensorlang.ir.expr import (
+    Binary,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Name,
+    Promise,
+    Select,
+    Size,
+    Unary,
+)
+from tensorlang.ir.linear import Linear
+from tensorlang.ir.order import order_key
+from tensorlang.ir.ranges import UNKNOWN, dtype_range
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import fold, postorder
+
+_SIZES = (1, 3, 8, 130, 0, 20, 2, 64)
+_OTHERS = (0, 3, -2, 17, 1, 100, -9, 8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """The values of names and of what is built from them, as far as they have been asked for."""
+
+    number: int
+    values: dict[Expr, int] = field(default_factory=dict[Expr, int])
+
+    def value(self, form: Linear) -> int:
+        """The value of a form; what the point does not say yet, it decides now."""
+        total = form.constant
+        for term, coefficient in form.terms.items():
+            value = self.values.get(term)
+            if value is None:
+                value = fold(term, self._step, self.values)
+            total += coefficient * value
+        return total
+
+    def _step(self, e: Expr, operands: list[int]) -> int:
+        match e:
+            case Const():
+                return int(e.value) if not e.dtype.is_float else 0
+            case Compare() if e.a.dtype.is_integer:
+                a, b = operands
+                return int({"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b}[e.op])
+            case Select() if e.dtype.is_integer:
+                return operands[1] if operands[0] else operands[2]
+            case Promise():
+                return operands[0]
+            case Cast() if e.dtype is index and e.a.dtype is not index and not e.a.dtype.is_float:
+                return operands[0]
+            case Unary(op="neg") if e.dtype is index:
+                return -operands[0]
+            case Unary(op="not") if e.dtype.is_bool:
+                return 1 - operands[0]
+            case Binary() if e.dtype is index or e.dtype.is_bool:
+                return integer_binary(e.op, operands[0], operands[1], e.dtype) or 0
+            case _:
+                return self._free(e)
+
+    def _free(self, e: Expr) -> int:
+        """A value for what is not index arithmetic, the same for `e` and for index(e)."""
+        leaf = e if e.dtype is index or not e.dtype.is_integer else Cast(index, e)
+        if leaf not in self.values:
+            self.values[leaf] = _default(leaf, self.number)
+        return self.values[leaf]
+
+
+def _default(leaf: Expr, number: int) -> int:
+    at = (number + order_key(leaf)[1][0]) % len(_SIZES)
+    if isinstance(leaf, Size):
+        return _SIZES[at]
+    lo, hi = dtype_range(leaf.a.dtype) if isinstance(leaf, Cast) else UNKNOWN
+    value = _OTHERS[at]
+    value = value if lo is None else max(lo, value)
+    return value if hi is None else min(hi, value)
+
+
+def sample_points(forms: list[Linear], ranks: Mapping[str, int]) -> list[Point]:
+    """Points at which no form is negative; outer names (of low rank) are given values first."""
+    leaves_of = [set(_leaves(form)) for form in forms]
+    everything = {leaf for leaves in leaves_of for leaf in leaves}
+    order = sorted(everything, key=lambda e: (_rank(e, ranks), order_key(e)))
+    # The forms that bound a leaf by what has its value before it.
+    bounding: list[list[Linear]] = []
+    for at, leaf in enumerate(order):
+        before = set(order[: at + 1])
+        pairs = zip(forms, leaves_of, strict=True)
+        bounding.append([form for form, ls in pairs if leaf in form.terms and ls <= before])
+    points: list[Point] = []
+    for number in range(len(_SIZES)):
+        point = Point(number)
+        for leaf, bounds in zip(order, bounding, strict=True):
+            point.values[leaf] = _chosen(leaf, bounds, point)
+        if all(point.value(form) >= 0 for form in forms):
+            points.append(point)
+    return points
+
+
+def _leaves(form: Linear) -> Iterator[Expr]:
+    for e in postorder(*form.terms):
+        if e.dtype is index and (
+            isinstance(e, Name) or (isinstance(e, Cast) and e.a.dtype is not index)
+        ):
+            yield e
+
+
+def _rank(leaf: Expr, ranks: Mapping[str, int]) -> int:
+    return max((ranks.get(name, 0) for name in leaf.free), default=0)
+
+
+def _chosen(leaf: Expr, bounding: list[Linear], point: Point) -> int:
+    """A value of `leaf` that the bounding forms allow: the lowest, the highest or between."""
+    lo, hi = dtype_range(leaf.a.dtype) if isinstance(leaf, Cast) else UNKNOWN
+    if isinstance(leaf, Size):
+        lo = 0
+    for form in bounding:
+        rest, coefficient = point.value(form.without(leaf)), form.terms[leaf]
+        if coefficient > 0:
+            end = -(rest // coefficient)
+            lo = end if lo is None else max(lo, end)
+        else:
+            end = rest // -coefficient
+            hi = end if hi is None else min(hi, end)
+    default = _default(leaf, point.number)
+    if lo is None or hi is None:
+        return (
+            max(lo, default) if lo is not None else min(hi, default) if hi is not None else default
+        )
+    turn = point.number if point.number < 2 else point.number + order_key(leaf)[1][0]
+    return (lo, hi, (lo + hi) // 2, min(lo + 1, hi))[turn % 4]
