@@ -185,3 +185,7 @@ def _assert(stmt: Assert) -> Iterator[str]:
 
 def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
+
+
+# str(program) is its text.  The nodes, which this module reads, cannot import it.
+Program.__str__ = lambda self: print_program(self)  # noqa: PLW0108 (a method names it `self`)

@@ -67,10 +67,10 @@ def _faults(program: Program) -> Iterator[str]:
     for scalar in scalars:
         yield from _in(_header(scalar.name), _new_name(scalar.name, place))
         place = place.binding(scalar.name, scalar)
+    scalars_only = place
     for buffer in (*program.inputs, *program.outputs):
-        yield from _in(_header(buffer.name), _new_name(buffer.name, place))
-        yield from _in(_header(buffer.name), _buffer_faults(buffer, place))
-    for buffer in (*program.inputs, *program.outputs):
+        faults = (*_new_name(buffer.name, place), *_buffer_faults(buffer, scalars_only))
+        yield from _in(_header(buffer.name), faults)
         place = place.binding(buffer.name, buffer)
     yield from _leading_asserts(program.body, place)
 
