@@ -41,7 +41,8 @@ def _check_arguments(name: str, inputs: Any, outputs: Any) -> None:
             why="it computes its outputs and what they need",
             fix="outputs={D: [M, N]}, a Func and its shape each",
         )
-    for f in outputs:
+    listed: list[Any] = list(outputs)  # pyright: ignore[reportUnknownArgumentType]
+    for f in listed:
         if not isinstance(f, Func) or not f.definitions:
             raise DefinitionError(
                 "undefined-func",

@@ -121,7 +121,7 @@ class RDom(Operators):
         if len(self.domain.dims) != 1:
             raise DefinitionError(
                 "rdom-axis",
-                f"RDom {self.domain.name!r} has {len(self.domain.dims)} dimensions and is no variable",
+                f"RDom {self.name!r} has {len(self)} dimensions and is no variable",
                 why="only a domain of one dimension is itself its variable",
                 fix=", ".join(f"{self.domain.name}[{k}]" for k in range(len(self.domain.dims))),
             )

@@ -7,6 +7,7 @@ f[x, r] = f[x, r - 1] + g[r]    update: runs for every pure Var, then for r in o
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
+from typing import cast as cast_type
 
 from tensorlang.algorithm import Definition, Domain, FuncRecord, InputRecord, exprs_of_definition
 from tensorlang.domain import Reduction, RVar, domains_of, extent_of
@@ -44,15 +45,18 @@ def _index(value: object, what: str) -> Expr:
     return cast(index, e)
 
 
+def _items(key: object) -> tuple[Any, ...]:
+    return cast_type("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,)
+
+
 def _indices(key: object, rank: int, what: str) -> tuple[Expr, ...]:
-    items: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+    items = _items(key)
     if len(items) != rank:
         raise DefinitionError(
             "wrong-rank",
             f"{what} has {rank} dimension(s) but is indexed by {len(items)}",
             why="there is one index a dimension, outermost first",
-            fix=f"give {rank} index(es), e.g. {what.split()[-1].strip(chr(39))}"
-            f"[{', '.join('ijklmnop'[:rank])}]",
+            fix=f"give {rank} index(es), such as [{', '.join('ijklmnop'[:rank])}]",
         )
     return tuple(_index(item, what) for item in items)
 
@@ -185,12 +189,12 @@ def _components(value: object) -> tuple[object, ...]:
 
 
 def _define_pure(func: Func, key: object, values: tuple[object, ...]) -> None:
-    items: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+    items = _items(key)
     if not all(type(v) is Var for v in items) or len(set(items)) < len(items):
         raise DefinitionError(
             "first-definition-not-pure",
             f"the first definition of {func.name!r} has an index that is no Var of its own",
-            why="the first definition gives a value to every point, so each index is a different Var",
+            why="the first definition gives every point a value, so each index is a different Var",
             fix=f"{func.name}[i, j] = initial value first, then this definition as an update",
         )
     func.dims = tuple(v.name for v in items)
@@ -253,7 +257,7 @@ def _as_component(func: Func, e: Expr, dtype: DType) -> Expr:
             "update-changes-dtype",
             f"an update of {func.name!r} gives a {e.dtype}, but {func.name!r} is {dtype}",
             why="the dtype of a Func is that of its pure definition, and nothing narrows silently",
-            fix=f"cast the value, as in {dtype}(...), or define {func.name!r} as {e.dtype} from the start",
+            fix=f"cast the value, as in {dtype}(...), or let {func.name!r} be {e.dtype} at first",
         )
     return cast(dtype, e)
 
@@ -342,7 +346,9 @@ def _vars_of(root: Expr) -> set[str]:
     for e in postorder(root):
         if isinstance(e, Reduction):
             where = e.domain.where
-            inner = _vars_of(e.body) | (set() if where is None else _vars_of(where))
+            inner = _vars_of(e.body)
+            if where is not None:
+                inner |= _vars_of(where)
             found |= inner - set(e.domain.names)
         elif isinstance(e, RVar) or type(e) is Var:
             found.add(e.name)
@@ -354,11 +360,11 @@ def _check_free(func: Func, e: Expr, known: frozenset[str]) -> None:
     if unknown:
         raise DefinitionError(
             "unknown-var",
-            f"{', '.join(map(repr, unknown))} in the definition of {func.name!r} is bound by nothing",
+            f"nothing binds {', '.join(map(repr, unknown))} in the definition of {func.name!r}",
             why="the right side may use the Vars on the left"
             + (f" ({', '.join(sorted(known))})" if known else "")
             + ", variables of one RDom in an update, Sizes and Params",
-            fix="add it to the left side, reduce over it with over=, or declare it as Size or Param",
+            fix="add it to the left side, reduce over it, or declare it as Size or Param",
         )
 
 

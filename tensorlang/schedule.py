@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.directives import DIRECTIVES, Directive, State
@@ -17,8 +17,8 @@ from tensorlang.directives.placement import (
     StoreRoot,
 )
 from tensorlang.errors import ParseError, ScheduleError
-from tensorlang.lower import lower_stages
 from tensorlang.ir.loop_nest import loop_nest
+from tensorlang.lower import lower_stages
 from tensorlang.span import Span, caller_span
 from tensorlang.text.schedules import DirectiveCall, parse_directives
 
@@ -325,7 +325,7 @@ def _directive_of(call: DirectiveCall) -> Directive:
 def _fits(parameter: Any, value: object) -> bool:
     wanted = str(getattr(parameter.type, "__name__", parameter.type))
     if wanted.startswith("tuple"):
-        return isinstance(value, tuple) and all(isinstance(v, str) for v in value)
+        return all(isinstance(v, str) for v in cast("tuple[object, ...]", value))
     return isinstance(value, int if wanted == "int" else str)
 
 

@@ -45,7 +45,7 @@ class Span:
 
 def caller_span() -> Span | None:
     """The innermost frame outside this package: the user's line that called us."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and _is_ours(frame.f_code):
         frame = frame.f_back
     if frame is None:
@@ -65,7 +65,7 @@ def _span_of(code: CodeType, lasti: int, lineno: int) -> Span:
         source = linecache.getline(code.co_filename, line).encode()
         last = end if end_line == line else len(source.rstrip())
         columns = (len(source[:n].decode(errors="replace")) for n in (start, last))
-        return Span(code.co_filename, line, *columns)
+        return Span(code.co_filename, line, next(columns), next(columns))
     return Span(code.co_filename, lineno)
 
 

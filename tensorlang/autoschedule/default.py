@@ -43,9 +43,9 @@ def _cpu(schedule: Schedule, func: FuncRecord, number: int, target: Target) -> N
     loops = _pure_loops(func, number)
     if not loops:
         return
-    lanes = max(target.vector_bits // max(max(t.bits for t in func.dtypes), 8), 1)
-    name = func.name if number == 0 else None
-    stage = schedule[func.name] if name else schedule[func.name].update(number - 1)
+    widest = max(dtype.bits for dtype in func.dtypes)
+    lanes = max(target.vector_bits // widest, 1)
+    stage = schedule[func.name] if number == 0 else schedule[func.name].update(number - 1)
     inner = loops[-1]
     if func.definitions[number].pure[-1] == inner:
         outer, lane = (_fresh(schedule, func, number, f"{inner}_{part}") for part in "oi")

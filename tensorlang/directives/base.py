@@ -74,7 +74,7 @@ class Directive:
                 if value != f.default:
                     parts.append(f"{f.name}={_quoted(value)}")
             elif isinstance(value, tuple):
-                parts.extend(map(str, value))
+                parts.extend(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
             else:
                 parts.append(str(value))
         return f"{self.keyword}({', '.join(parts)})"

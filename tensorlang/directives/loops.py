@@ -26,7 +26,8 @@ def ceil_div(a: Expr, factor: int) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Split(Directive):
-    """for x in [m, m + n): s   ->   for xo in [0, ceil(n/f)): for xi in [0, f): s[x := m + xo*f + xi]
+    """for x in [m, m + n): s   ->
+    for xo in [0, ceil(n/f)): for xi in [0, f): s[x := m + xo*f + xi]
 
     The tail says who handles n % f: `auto`, `guard` and `predicate` mask the iterations past n;
     `shift_inwards` moves the last block back so that it ends at n (it recomputes, so pure
@@ -191,7 +192,7 @@ class Reorder(Directive):
             raise self.error(
                 "order-matters",
                 f"cannot reorder the RDom loops {', '.join(before)} of {nest.stage!r}",
-                why=f"the update reads {nest.func!r} and is not a known associative and commutative "
+                why=f"the update reads {nest.func!r} and is no known associative and commutative "
                 "operation, so that its points must run in order",
                 fix=f"keep the order {', '.join(before)}",
                 nest=nest,

@@ -41,8 +41,11 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nest:
-    """The loops of stage `number` of `func`.  Later bindings may use earlier ones' loops, not names:
-    `bindings` are in the order of the directives, so they are evaluated last to first."""
+    """The loops of stage `number` of `func`.
+
+    `bindings` are in the order of the directives.  A binding may use names that later ones bind, so
+    they are evaluated last to first.
+    """
 
     func: str
     number: int

@@ -84,7 +84,8 @@ def _key(value: Any) -> Any:
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: _C) -> _C:
     """A frozen, slotted dataclass whose equality is identity."""
-    made: Any = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
+    decorate: Callable[[Any], Any] = dataclass(frozen=True, slots=True, eq=False, repr=False)
+    made = decorate(cls)
     made.arity = sum(f.init for f in fields(made))
     return made
 
@@ -127,7 +128,7 @@ def _not_an_operand(value: object) -> DefinitionError:
         "not-an-expression",
         f"a value of type {kind} cannot stand in an expression",
         why="expressions are built from Vars, Sizes, Params, indexed Funcs and Inputs, and numbers",
-        fix="index a Func or an Input as f[i, j]; give an array as an Input and a number as a Param",
+        fix="index a Func or an Input as f[i, j]; give arrays as Inputs, and numbers as Params",
     )
 
 

@@ -272,7 +272,7 @@ def select(*args: Operand) -> Expr:
     if len(args) < 3 or len(args) % 2 == 0:
         raise DefinitionError(
             "select-arguments",
-            f"select takes pairs of condition and value and one value more, not {len(args)} arguments",
+            f"select takes pairs of condition and value, and one value more; not {len(args)} terms",
             why="the last value is the one for points where no condition holds",
             fix="select(condition, a, b) or select(c1, a, c2, b, otherwise)",
         )

@@ -132,16 +132,20 @@ def _region(
 def accesses_of(body: Stmt, buffer: str) -> Iterator[Access]:
     """Every load of `buffer`, and every store to it, below `body`."""
     touching: dict[Stmt, bool] = {}
-    yield from _accesses(body, buffer, _Scope({}, {}, (), None), touching)
+    yield from _accesses(body, buffer, _Scope({}, {}, (), frozenset(), None), touching)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scope:
-    """What is known of the names bound between `body` and here."""
+    """What is known of the names bound between `body` and here.
+
+    `own`: those that run over the region of the buffer itself, in its own stages.
+    """
 
     loose: Ranges
     tight: Ranges
     extents: tuple[Expr, ...]
+    own: frozenset[str]
     span: Span | None
 
 
@@ -150,7 +154,7 @@ def _touches(stmt: Stmt, buffer: str, memo: dict[Stmt, bool]) -> bool:
         memo[stmt] = (
             (isinstance(stmt, Store) and stmt.buffer == buffer)
             or any(buffer in e.reads for e in exprs_of(stmt))
-            or any([_touches(child, buffer, memo) for child in children_of(stmt)])
+            or any(_touches(child, buffer, memo) for child in children_of(stmt))
         )
     return memo[stmt]
 
@@ -165,12 +169,14 @@ def _accesses(stmt: Stmt, buffer: str, scope: _Scope, memo: dict[Stmt, bool]) ->
             yield _access(load.indices, buffer, scope, conditions)
     if isinstance(stmt, Store) and stmt.buffer == buffer:
         yield _access(stmt.indices, buffer, scope, ())
-    scope = _enter(stmt, scope)
+    scope = _enter(stmt, scope, buffer)
     for child in children_of(stmt):
         yield from _accesses(child, buffer, scope, memo)
 
 
-def _enter(stmt: Stmt, scope: _Scope) -> _Scope:
+def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
+    if isinstance(stmt, (Let, For)) and any(_is_own(e, scope, buffer) for e in exprs_of(stmt)):
+        scope = replace(scope, own=scope.own | {stmt.var})
     match stmt:
         case Let() if stmt.value.dtype is index:
             return replace(
@@ -229,12 +235,19 @@ def _access(
     tight = scope.tight
     for condition in conditions:
         tight = _where(tight, condition)
-    own = f"{buffer}."
-    pairs = [(bounds_of(e, scope.loose), bounds_of(e, tight)) for e in indices]
-    kept = [(None, None) if _mentions(a, own) else (a, b) for a, b in pairs]
-    return Access(tuple(a for a, _ in kept), tuple(b for _, b in kept), scope.extents, scope.span)
+    known = [not _is_own(e, scope, buffer) for e in indices]
+    pairs = list(zip(indices, known, strict=True))
+    return Access(
+        tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
+        tuple(bounds_of(e, tight) if needed else None for e, needed in pairs),
+        scope.extents,
+        scope.span,
+    )
 
 
-def _mentions(interval: Interval, prefix: str) -> bool:
-    ends = [e for e in (interval.lo, interval.hi) if e is not None]
-    return any(name.startswith(prefix) for e in ends for name in e.free)
+def _is_own(e: Expr, scope: _Scope, buffer: str) -> bool:
+    """Whether an index or a bound is made of the buffer's own region."""
+    prefix = f"{buffer}."
+    return any(
+        name in scope.own or (name.startswith(prefix) and name.count(".") == 2) for name in e.free
+    )

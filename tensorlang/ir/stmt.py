@@ -30,7 +30,6 @@ from tensorlang.ir.expr import Expr, Param, Size
 from tensorlang.ir.types import DType
 from tensorlang.span import Span
 
-
 # What a backend may use and never has to: ("stages", 3), ("warps", 8), ("load_with", "descriptor").
 Hints: TypeAlias = tuple[tuple[str, int | str], ...]
 

@@ -160,7 +160,7 @@ def accumulator(dtype: DType) -> DType:
 
 
 def round_float(value: float, dtype: DType) -> float:
-    """The float nearest to `value` that `dtype` holds, ties to even; f8 saturates, others go to inf."""
+    """The float of `dtype` nearest to `value`, ties to even; f8 saturates, others go to inf."""
     if math.isnan(value):
         return math.nan  # one NaN, so that constants with and without a sign or payload are one
     if dtype is f64 or value == 0.0:
@@ -175,4 +175,4 @@ def round_float(value: float, dtype: DType) -> float:
     rounded = round(value / quantum) * quantum
     if abs(rounded) > dtype.largest:
         return math.copysign(dtype.largest if dtype.bits == 8 else math.inf, value)
-    return rounded if rounded else math.copysign(0.0, value)
+    return rounded or math.copysign(0.0, value)

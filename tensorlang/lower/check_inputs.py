@@ -10,7 +10,6 @@ from tensorlang.algorithm import Algorithm, FuncRecord
 from tensorlang.directives import Placement, State
 from tensorlang.errors import DefinitionError
 from tensorlang.ir.expr import Const, Expr
-from tensorlang.ir.facts import Facts
 from tensorlang.ir.interval import Interval
 from tensorlang.ir.regions import Access, accesses_of
 from tensorlang.ir.simplify import simplify
@@ -60,40 +59,35 @@ def _asserts(what: str, name: str, shape: tuple[Expr, ...], body: Stmt) -> Itera
         for dim, (interval, extent) in enumerate(zip(access.tight, shape, strict=True)):
             if interval is None:
                 continue
-            _check_bounded(what, dim, interval, access)
-            condition = _inside(interval, extent, access.extents)
+            lo, hi = _ends(what, dim, interval, access)
+            condition = _inside(lo, hi, extent, access.extents)
             if condition in seen or (isinstance(condition, Const) and condition.value):
                 continue
             seen.add(condition)
-            yield _too_small(what, dim, interval, extent, condition)
+            yield _too_small(what, dim, lo, hi, extent, condition)
 
 
-def _check_bounded(what: str, dim: int, interval: Interval, access: Access) -> None:
-    if interval.lo is None or interval.hi is None:
-        raise DefinitionError(
-            "unbounded-index",
-            f"index {dim} of {what} depends on data and is bounded by nothing",
-            why="which part of an array is needed must be known before anything runs",
-            fix="bound it: clamp(e, 0, N - 1), a select that guards it, or promise(e, 0, N - 1)",
-            span=access.span,
-        )
+def _ends(what: str, dim: int, interval: Interval, access: Access) -> tuple[Expr, Expr]:
+    if interval.lo is not None and interval.hi is not None:
+        return interval.lo, interval.hi
+    raise DefinitionError(
+        "unbounded-index",
+        f"index {dim} of {what} depends on data and is bounded by nothing",
+        why="which part of an array is needed must be known before anything runs",
+        fix="bound it: clamp(e, 0, N - 1), a select that guards it, or promise(e, 0, N - 1)",
+        span=access.span,
+    )
 
 
-def _inside(interval: Interval, extent: Expr, loops: tuple[Expr, ...]) -> Expr:
+def _inside(lo: Expr, hi: Expr, extent: Expr, loops: tuple[Expr, ...]) -> Expr:
     """0 <= lo and hi < extent, or one of the loops around the access runs no iteration."""
-    lo, hi = interval.lo, interval.hi
-    assert lo is not None and hi is not None
-    facts = Facts.none
-    inside = simplify((ZERO <= lo) & (hi < extent), facts)
+    inside = simplify((lo >= 0) & (hi < extent))
     for loop in loops:
-        never = simplify(loop <= ZERO, facts)
-        inside = simplify(inside | never, facts)
+        inside = simplify(inside | simplify(loop <= ZERO))
     return inside
 
 
-def _too_small(what: str, dim: int, interval: Interval, extent: Expr, condition: Expr) -> Assert:
-    lo, hi = interval.lo, interval.hi
-    assert lo is not None and hi is not None
+def _too_small(what: str, dim: int, lo: Expr, hi: Expr, extent: Expr, condition: Expr) -> Assert:
     return Assert(
         condition,
         "BoundsError",
@@ -103,12 +97,12 @@ def _too_small(what: str, dim: int, interval: Interval, extent: Expr, condition:
         "the outputs read it outside its shape",
         "pass a larger array, ask for a smaller output, or give it a boundary condition such as "
         "repeat_edge",
-        (lo, hi, simplify(extent - 1, Facts.none)),
+        (lo, hi, simplify(extent - 1)),
     )
 
 
 def _point_asserts(algorithm: Algorithm) -> Iterator[Assert]:
-    """A reduction with no value for no point: its domain may be empty only where the outputs are."""
+    """A reduction with no value over no point: its domain is empty only where the outputs are."""
     for func in algorithm.funcs:
         for definition in func.definitions:
             if definition.needs_point and definition.domain is not None:
@@ -119,7 +113,7 @@ def _point_asserts(algorithm: Algorithm) -> Iterator[Assert]:
 
 def _no_point(func: FuncRecord, loop: str, extent: Expr) -> Assert:
     return Assert(
-        ZERO < extent,
+        extent >= 1,
         "ShapeError",
         "empty-reduction",
         f"{func.name!r} reduces over {loop!r}, which has {{0}} points",

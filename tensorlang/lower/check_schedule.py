@@ -20,7 +20,7 @@ def check_schedule(plan: Plan) -> None:
 
 
 def _check_store(plan: Plan, func: str) -> None:
-    """Storage stands around the loop that computes: at an outer loop of the same nest, or at root."""
+    """Storage stands around the loop that computes: at an outer loop of that nest, or at root."""
     placement = plan.placements[func]
     compute, store = placement.compute, placement.store or ROOT
     if store in (ROOT, compute) or _encloses(plan, store, compute):

@@ -39,7 +39,7 @@ def _default(
 def _home_level(
     algorithm: Algorithm, state: State, chosen: Mapping[str, Placement], func: FuncRecord
 ) -> Level | None:
-    """The innermost loop to compute a lifted reduction at; None where no one loop holds its uses."""
+    """Where to compute a lifted reduction; None where no one loop holds its uses."""
     users = _users(algorithm, chosen, func.name)
     if len(users) != 1:
         return None

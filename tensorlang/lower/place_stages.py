@@ -1,4 +1,4 @@
-"""Move each Func to the loop at which its schedule computes it, and its storage to where it is kept."""
+"""Move each Func to the loop that computes it, and its storage to where it is kept."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the first passes read beside the program: the algorithm, and what its schedule made of it."""
+"""What the first passes read beside the program: the algorithm and what its schedule made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -14,7 +14,8 @@ _TRIMMED = (LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.GPU_BLOCK)
 
 
 def trim_loops(program: Program) -> Program:
-    """for v in [m, m + n): if v*a + e <= b: s   ->   for v in [m, m + min(n, (b - e)//a - m + 1)): s
+    """for v in [m, m + n): if v*a + e <= b: s   ->
+    for v in [m, m + min(n, (b - e)//a - m + 1)): s
 
     A lower bound raises `m` in the same way.  Lanes and unrolled loops keep their extent: it has to
     stay a constant.  Requires: simplified.

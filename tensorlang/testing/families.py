@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
+from tensorlang import reductions
 from tensorlang.boundary import constant_exterior, mirror_image, repeat_edge, repeat_image
 from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
@@ -13,7 +14,6 @@ from tensorlang.ir.functions import abs as absolute
 from tensorlang.ir.functions import clamp, maximum, minimum, select
 from tensorlang.ir.types import DType, f16, f32, f64, i16, i32, i64, u8
 from tensorlang.pipeline import Pipeline
-from tensorlang import reductions
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 M, N, K = Size("M"), Size("N"), Size("K")
@@ -27,19 +27,26 @@ def pipelines(draw: Draw) -> Pipeline:
     return draw(st.sampled_from(FAMILIES))(draw, draw(st.sampled_from(_DTYPES)))
 
 
+Operation: TypeAlias = Callable[[Expr, Expr], Expr]
+_STRICT: tuple[Operation, ...] = (
+    lambda x, y: x + y,
+    lambda x, y: x - y * 2,
+    lambda x, y: x * y,
+    minimum,
+    maximum,
+    lambda x, y: select(x < y, x, y + 1),
+    lambda x, y: absolute(x) - y,
+)
+_ON_INTEGERS: tuple[Operation, ...] = (
+    lambda x, y: x // y,
+    lambda x, y: x % y,
+    lambda x, y: x ^ y,
+)
+
+
 def _combine(draw: Draw, a: Expr, b: Expr) -> Expr:
     """a and b in one strict operation: the same bits on every backend."""
-    operations: list[Callable[[Expr, Expr], Expr]] = [
-        lambda x, y: x + y,
-        lambda x, y: x - y * 2,
-        lambda x, y: x * y,
-        minimum,
-        maximum,
-        lambda x, y: select(x < y, x, y + 1),
-        lambda x, y: absolute(x) - y,
-    ]
-    if not a.dtype.is_float:
-        operations += [lambda x, y: x // y, lambda x, y: x % y, lambda x, y: x ^ y]
+    operations = _STRICT if a.dtype.is_float else _STRICT + _ON_INTEGERS
     return draw(st.sampled_from(operations))(a, b)
 
 

@@ -122,9 +122,9 @@ def _split(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> Non
 
 def _tile(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
     x, y = _loop(draw, s, func, number), _loop(draw, s, func, number)
-    names = [_fresh(s, func, f"{v}{part}") for part in ("o", "i") for v in (x, y)]
-    factors = [draw(st.sampled_from(FACTORS)) for _ in range(2)]
-    stage.tile(x, y, *names, *factors)
+    xo, yo, xi, yi = (_fresh(s, func, f"{v}{part}") for part in ("o", "i") for v in (x, y))
+    x_factor, y_factor = draw(st.sampled_from(FACTORS)), draw(st.sampled_from(FACTORS))
+    stage.tile(x, y, xo, yo, xi, yi, x_factor, y_factor)
 
 
 def _fuse(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
