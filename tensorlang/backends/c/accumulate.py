@@ -84,9 +84,7 @@ def _widths(parts: _Parts) -> list[int]:
     return [parts.width * parts.vectors, parts.width] if parts.vectors > 1 else [parts.width]
 
 
-def _parallel_adds(
-    parts: _Parts, s: Strip, term: Expr, guards: Sequence[Expr]
-) -> list[Stmt]:
+def _parallel_adds(parts: _Parts, s: Strip, term: Expr, guards: Sequence[Expr]) -> list[Stmt]:
     """One add for each vector of the strip, each to a part of its own."""
     width = min(s.width, parts.width)
     made: list[Stmt] = []
@@ -100,9 +98,7 @@ def _parallel_adds(
 
 def _cleared(parts: _Parts) -> Stmt:
     clear = Store(parts.name, (Var(parts.lane.var),), (identity(parts.op, parts.dtype),))
-    return block(
-        *(parts.vector(integer(k * parts.width), clear) for k in range(parts.vectors))
-    )
+    return block(*(parts.vector(integer(k * parts.width), clear) for k in range(parts.vectors)))
 
 
 def _combined(parts: _Parts, core: Store) -> Stmt:

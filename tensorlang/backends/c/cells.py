@@ -1,6 +1,6 @@
 """Elements that a loop updates over and over: held in C variables while it runs.
 
-    for k: C[i, j] = C[i, j] + a(k)        ->   c = C[i, j];  for k: c = c + a(k);  C[i, j] = c
+for k: C[i, j] = C[i, j] + a(k)        ->   c = C[i, j];  for k: c = c + a(k);  C[i, j] = c
 """
 
 from collections.abc import Iterator
@@ -73,9 +73,7 @@ def _conditions_vary(body: Stmt, bound: frozenset[str]) -> bool:
 
     One that does not may protect an element that must not be touched at all.
     """
-    return all(
-        not bound.isdisjoint(s.condition.free) for s in walk(body) if isinstance(s, If)
-    )
+    return all(not bound.isdisjoint(s.condition.free) for s in walk(body) if isinstance(s, If))
 
 
 def _accesses(stmt: Stmt, buffer: str, scope: Scope, unit: Unit) -> Iterator[_Access]:
@@ -98,9 +96,7 @@ def _accesses(stmt: Stmt, buffer: str, scope: Scope, unit: Unit) -> Iterator[_Ac
         yield from _accesses(child, buffer, scope, unit)
 
 
-def _loads(
-    values: tuple[Expr, ...], buffer: str, scope: Scope, unit: Unit
-) -> Iterator[_Access]:
+def _loads(values: tuple[Expr, ...], buffer: str, scope: Scope, unit: Unit) -> Iterator[_Access]:
     for load in loads_of(*values):
         if any(buffer in i.reads for i in load.indices):
             yield _Access(None, False)

@@ -12,7 +12,9 @@ def rounded(value: Value, dtype: DType, prelude: Prelude) -> Value:
     """An f32 rounded to the nearest value of a narrower float."""
     if not is_rounded(dtype):
         return value
-    return replace(value, text=f"{prelude.helper(f'round_to_{dtype.name}', value.type)}({value.text})")
+    return replace(
+        value, text=f"{prelude.helper(f'round_to_{dtype.name}', value.type)}({value.text})"
+    )
 
 
 def cast(value: Value, source: DType, target: DType, prelude: Prelude) -> Value:
@@ -59,5 +61,9 @@ def _from_bool(value: Value, target: CType, prelude: Prelude) -> Value:
     if value.type.lanes == 1:
         return Value(f"({target.name}){value.within(UNARY)}", target, UNARY)
     lanes = value.type.lanes
-    ones = Value(f"-{as_mask(value, target.bits, prelude).within(UNARY + 1)}", CType(f"i{target.bits}", lanes), UNARY)
+    ones = Value(
+        f"-{as_mask(value, target.bits, prelude).within(UNARY + 1)}",
+        CType(f"i{target.bits}", lanes),
+        UNARY,
+    )
     return converted(ones, target.of(lanes), prelude)

@@ -48,9 +48,7 @@ class CExecutable:
 
     def _translate(self, contiguous: tuple[bool, ...]) -> Translation:
         translation = translate(self._program, self._toolchain.machine, contiguous)
-        self._variants[contiguous] = load(
-            translation.source, translation.function, self._toolchain
-        )
+        self._variants[contiguous] = load(translation.source, translation.function, self._toolchain)
         return translation
 
     def run(

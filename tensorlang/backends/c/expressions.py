@@ -107,7 +107,9 @@ class Expressions:
             return self._lanewise_needs(e)
         if e is self._fused:
             return [(part, mode) for part in _parts_of_fused(e)]
-        return [(child, mode) for child in (e.children[:1] if isinstance(e, Promise) else e.children)]
+        return [
+            (child, mode) for child in (e.children[:1] if isinstance(e, Promise) else e.children)
+        ]
 
     def _load_needs(self, e: Load, mode: Mode) -> list[Wanted]:
         if self._loads.held(e, vector=mode is VECTOR) is not None:
@@ -228,7 +230,11 @@ class Expressions:
         else:
             wish = "t"
         name = self._unit.names.fresh(wish)
-        type_name = "bool" if value.is_bool and value.type.lanes == 1 else self._unit.prelude.type(value.type)
+        type_name = (
+            "bool"
+            if value.is_bool and value.type.lanes == 1
+            else self._unit.prelude.type(value.type)
+        )
         self._unit.code.line(f"const {type_name} {name} = {value.text};")
         return replace(value, text=name, binds=ATOM)
 

@@ -20,7 +20,9 @@ class Loads:
     def offset(self, load: Load) -> Expr:
         """The position of the element in its buffer."""
         if load not in self._offsets:
-            self._offsets[load] = self._unit.storages[load.buffer].offset(load.indices, load.component)
+            self._offsets[load] = self._unit.storages[load.buffer].offset(
+                load.indices, load.component
+            )
         return self._offsets[load]
 
     def is_contiguous(self, load: Load) -> bool:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tensorlang.backends.c.corners import Range, at_worst, slack_of
 from tensorlang.backends.c.rewriting import all_of, less, replace_names, total
-from tensorlang.ir.expr import Binary, Compare, Expr, Unary, Var
+from tensorlang.ir.expr import Binary, Const, Expr, Var
 from tensorlang.ir.inequality import conjuncts_of
-from tensorlang.ir.linear import Linear, integer, to_expr, to_linear
+from tensorlang.ir.linear import Linear, integer, to_expr
 from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store
-from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 
 
@@ -56,40 +56,23 @@ def scalar_guards(nest: Nest) -> tuple[list[Expr], Nest]:
 
 
 def holds_everywhere(nest: Nest) -> tuple[Expr | None, Nest]:
-    """A condition under which guards hold in the whole nest, and the nest without these guards.
-
-    A guard that is linear in the loops holds everywhere if it does in its worst corner.
-    """
+    """A condition under which guards hold in the whole nest, and the nest without these guards."""
     corners: list[Expr] = []
     rest: list[Expr] = []
+    ranges = {loop.var: range_of(loop) for loop in nest.loops}
     for guard in nest.guards:
-        corner = _worst_corner(guard, nest)
+        form = slack_of(guard, nest.names)
+        corner = None if form is None else at_worst(form, ranges)
         if corner is None:
             rest.append(guard)
-        else:
+        elif not (isinstance(corner, Const) and corner.value):
             corners.append(corner)
     return all_of(corners), replace(nest, guards=tuple(rest))
 
 
-def _slack(guard: Expr, names: frozenset[str]) -> Linear | None:
-    """The form that the guard says is > 0, where the loops stand in it only linearly."""
-    if not isinstance(guard, Compare) or guard.op not in ("lt", "le") or guard.a.dtype is not index:
-        return None
-    form = to_linear(guard.b) - to_linear(guard.a)
-    hidden = (a for a in form.terms if not isinstance(a, Var) and not names.isdisjoint(a.free))
-    return None if any(hidden) else form.shifted(guard.op == "le")
-
-
-def _worst_corner(guard: Expr, nest: Nest) -> Expr | None:
-    form = _slack(guard, nest.names)
-    if form is None:
-        return None
-    for loop in nest.loops:
-        step = form.terms.get(Var(loop.var), 0)
-        if step:
-            worst = loop.min if step > 0 else total(loop.min, loop.extent, integer(-1))
-            form = form.without(Var(loop.var)).plus(to_linear(worst), step)
-    return Compare("lt", integer(0), to_expr(form))
+def range_of(loop: For) -> Range:
+    """First and last value of the loop's variable."""
+    return loop.min, total(loop.min, loop.extent, integer(-1))
 
 
 def trimmed(nest: Nest) -> Nest:
@@ -100,7 +83,7 @@ def trimmed(nest: Nest) -> Nest:
     loops = list(nest.loops)
     rest: list[Expr] = []
     for guard in nest.guards:
-        form = _slack(guard, nest.names)
+        form = slack_of(guard, nest.names)
         which = [k for k, loop in enumerate(loops) if loop.var in guard.free]
         step = form.terms.get(Var(loops[which[0]].var), 0) if form and len(which) == 1 else 0
         if form is None or abs(step) != 1:
@@ -131,11 +114,6 @@ def without_single_iterations(nest: Nest) -> Nest:
             loops.append(loop)
     guards = tuple(substitute(g, values) for g in nest.guards)
     return Nest(tuple(loops), guards, replace_names(nest.core, values))
-
-
-def negation(condition: Expr) -> Expr:
-    """~condition."""
-    return Unary("not", condition)
 
 
 def in_order(loops: Sequence[For], body: Stmt) -> Stmt:

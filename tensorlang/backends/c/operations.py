@@ -86,9 +86,7 @@ class Operations:
         (a, b), lanes = self._alike(*operands)
         sign, binds = _ARITHMETIC[e.op]
         tight = binds + (e.op != "add" or e.dtype.is_float)
-        value = Value(
-            f"{a.within(binds)} {sign} {b.within(tight)}", carried(e.dtype, lanes), binds
-        )
+        value = Value(f"{a.within(binds)} {sign} {b.within(tight)}", carried(e.dtype, lanes), binds)
         return rounded(self._wrapped(value), e.dtype, self._prelude)
 
     def _wrapped(self, value: Value) -> Value:

@@ -7,6 +7,7 @@ from tensorlang.backends.c.code import Code
 from tensorlang.backends.c.context import Scope, Unit
 from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.names import Names
+from tensorlang.backends.c.partition import partition
 from tensorlang.backends.c.statements import Statements
 from tensorlang.backends.c.storage import Storage
 from tensorlang.backends.c.types import SCALARS, carried, stored
@@ -45,7 +46,7 @@ def translate(program: Program, machine: Machine, contiguous: Sequence[bool]) ->
         contiguous: for each component of the inputs, then of the outputs, whether neighbours in
             the last dimension are neighbours in memory.
     """
-    program = replace(program, body=vectorize(program.body, machine))
+    program = replace(program, body=partition(vectorize(program.body, machine)))
     unit = Unit(Names(program), machine)
     arguments = _Arguments(program, unit, contiguous)
     natural = frozenset(size.name for size in program.sizes)
@@ -58,7 +59,10 @@ def translate(program: Program, machine: Machine, contiguous: Sequence[bool]) ->
             f"enum {{ OUT_OF_MEMORY = {OUT_OF_MEMORY} }};\n",
             _struct(arguments.fields),
             f"int {function}(const struct arguments *arguments) {{",
-            arguments.text() + "    int status = 0;\n" + unit.code.text() + "    return status;\n}\n",
+            arguments.text()
+            + "    int status = 0;\n"
+            + unit.code.text()
+            + "    return status;\n}\n",
         )
     )
     return Translation(source, function, tuple(unit.notes))
@@ -86,8 +90,12 @@ class _Arguments:
             self._param(param)
 
     def _field(self, type_name: str, name: str, read: str = "") -> None:
-        self.fields.append((f"{type_name}{'' if type_name.endswith('*') else ' '}{name}",
-                            read or f"const {type_name} {name} = arguments->{name};"))
+        self.fields.append(
+            (
+                f"{type_name}{'' if type_name.endswith('*') else ' '}{name}",
+                read or f"const {type_name} {name} = arguments->{name};",
+            )
+        )
 
     def _pointers(self, buffer: Buffer, const: str) -> tuple[str, ...]:
         several = len(buffer.dtypes) > 1

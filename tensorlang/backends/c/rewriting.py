@@ -61,7 +61,16 @@ def guarded(conditions: Sequence[Expr], body: Stmt) -> Stmt:
 
 
 def either(condition: Expr | None, fast: Stmt, slow: Stmt) -> Stmt:
-    """if condition: fast  else: slow; written as two Ifs, which `Statements` prints as one."""
-    if condition is None:
+    """if condition: fast  else: slow; two Ifs, which `otherwise` knows again."""
+    if condition is None or (isinstance(condition, Const) and condition.value):
         return fast
     return Block((If(condition, fast), If(Unary("not", condition), slow)))
+
+
+def otherwise(first: Stmt | None, second: Stmt) -> Stmt | None:
+    """The slow side, where the two are what `either` makes."""
+    if not (isinstance(first, If) and isinstance(second, If)):
+        return None
+    condition = second.condition
+    same = isinstance(condition, Unary) and condition.op == "not" and condition.a is first.condition
+    return second.body if same else None

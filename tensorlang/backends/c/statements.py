@@ -9,11 +9,11 @@ from tensorlang.backends.c.cells import cells_of
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
-from tensorlang.backends.c.rewriting import replace_names
+from tensorlang.backends.c.rewriting import otherwise, replace_names
 from tensorlang.backends.c.storage import Storage
 from tensorlang.backends.c.stores import read_cell, write_cell, write_store
 from tensorlang.backends.c.types import SCALARS, carried, stored
-from tensorlang.ir.expr import Binary, Const, Expr, Name, Unary, Var
+from tensorlang.ir.expr import Binary, Const, Expr, Name, Var
 from tensorlang.ir.linear import integer, to_expr, to_linear
 from tensorlang.ir.stmt import (
     Allocate,
@@ -65,9 +65,10 @@ class Statements:
     def _block(self, stmt: Block, scope: Scope) -> None:
         previous: Stmt | None = None
         for s in stmt.statements:
-            if _is_otherwise(previous, s) and isinstance(s, If):
+            slow = otherwise(previous, s)
+            if slow is not None:
                 with self._code.else_block():
-                    self.write(s.body, scope)
+                    self.write(slow, scope)
             elif isinstance(s, (Let, Allocate)):
                 with self._code.block():
                     self.write(s, scope)
@@ -199,7 +200,9 @@ class Statements:
             # What the condition reads may change before all of the body has used it.
             self._each_lane(stmt, scope)
         else:
-            both = stmt.condition if scope.mask is None else Binary("and", scope.mask, stmt.condition)
+            both = (
+                stmt.condition if scope.mask is None else Binary("and", scope.mask, stmt.condition)
+            )
             self.write(stmt.body, replace(scope, mask=both))
 
     # Memory
@@ -273,14 +276,6 @@ class Statements:
         )
         self._unit.storages[buffer.name] = storage
         return storage
-
-
-def _is_otherwise(previous: Stmt | None, stmt: Stmt) -> bool:
-    """Whether the two are `if c` and `if not c`, as `rewriting.either` makes them."""
-    if not (isinstance(previous, If) and isinstance(stmt, If)):
-        return False
-    condition = stmt.condition
-    return isinstance(condition, Unary) and condition.a is previous.condition
 
 
 def _title(stage: Stage) -> str:

@@ -1,11 +1,12 @@
 """A loop cut into strips: pieces of constant length, the longest first, then what is left.
 
-    for j in [m, +E)   ->   for j.block in [0, E//8): strip(m + j.block*8, 8); ... strip(.., 1)
+for j in [m, +E)   ->   for j.block in [0, E//8): strip(m + j.block*8, 8); ... strip(.., 1)
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tensorlang.backends.c.corners import Range
 from tensorlang.backends.c.rewriting import less, quotient, times, total
 from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.linear import integer
@@ -18,6 +19,11 @@ class Strip:
 
     first: Expr
     width: int
+
+    @property
+    def range(self) -> Range:
+        """First and last iteration."""
+        return self.first, total(self.first, integer(self.width - 1))
 
     def parts(self, width: int) -> "list[Strip]":
         """The strip in pieces of at most `width`."""
@@ -60,6 +66,4 @@ def _repeated(
         return replace(loop, min=start, extent=count, kind=LoopKind.SERIAL, body=inside)
     name = f"{loop.var}_{width}"
     inside = body(Strip(total(start, times(Var(name), width)), width))
-    return replace(
-        loop, var=name, min=integer(0), extent=count, kind=LoopKind.SERIAL, body=inside
-    )
+    return replace(loop, var=name, min=integer(0), extent=count, kind=LoopKind.SERIAL, body=inside)

@@ -49,7 +49,7 @@ def toolchain() -> Toolchain:
             "the target 'c' has no C compiler",
             why="neither $CC nor cc, gcc or clang on PATH is one, and ziglang is not installed",
             fix="install gcc or clang, or pip install 'tensorlang[c]' for one from PyPI; "
-            "or target=\"interpreter\", which needs none",
+            'or target="interpreter", which needs none',
         )
     command = (sys.executable, "-m", "ziglang", "cc") if found == "ziglang" else (found,)
     return _asked(command, str(cache_folder()))
@@ -112,7 +112,9 @@ def machine_of(macros: dict[str, str], *, has_openmp: bool) -> Machine:
     )
 
 
-_PROBE = "int probe(int n) {\n#pragma omp parallel for\nfor (int i = 0; i < n; ++i) {}\nreturn n;\n}\n"
+_PROBE = (
+    "int probe(int n) {\n#pragma omp parallel for\nfor (int i = 0; i < n; ++i) {}\nreturn n;\n}\n"
+)
 
 
 def _links(command: tuple[str, ...], flags: Sequence[str]) -> bool:

@@ -15,7 +15,14 @@ SCALARS = {
     "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
     "f32": "float", "f64": "double",
 }  # fmt: skip
-_CARRIED = {"index": "i64", "tf32": "f32", "f16": "f32", "bf16": "f32", "f8e4m3": "f32", "f8e5m2": "f32"}
+_CARRIED = {
+    "index": "i64",
+    "tf32": "f32",
+    "f16": "f32",
+    "bf16": "f32",
+    "f8e4m3": "f32",
+    "f8e5m2": "f32",
+}
 _STORED = {
     "index": "i64", "tf32": "f32", "f16": "u16", "bf16": "u16", "f8e4m3": "u8", "f8e5m2": "u8",
     "bool": "u8",

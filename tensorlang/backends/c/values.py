@@ -34,7 +34,9 @@ def widened(value: Value, lanes: int, prelude: Prelude) -> Value:
         raise InternalError(f"a vector of {value.type.lanes} lanes stands where {lanes} are needed")
     if value.is_bool:
         mask = CType("i8", lanes)
-        return Value(f"{prelude.helper('splat', mask)}(-(int8_t){value.within(UNARY)})", mask, is_bool=True)
+        return Value(
+            f"{prelude.helper('splat', mask)}(-(int8_t){value.within(UNARY)})", mask, is_bool=True
+        )
     wide = value.type.of(lanes)
     return Value(f"{prelude.helper('splat', wide)}({value.text})", wide)
 
@@ -78,7 +80,9 @@ def _integer(value: int, e: Const, type_: CType) -> Value:
         macro = "INT64_C" if e.dtype.is_signed else "UINT64_C"
         text = f"{macro}({abs(value)})"
         return Value(f"-{text}" if value < 0 else text, type_, binds)
-    return Value(f"{value}{'u' if e.dtype.bits == 32 and not e.dtype.is_signed else ''}", type_, binds)
+    return Value(
+        f"{value}{'u' if e.dtype.bits == 32 and not e.dtype.is_signed else ''}", type_, binds
+    )
 
 
 def _float(value: float, e: Const) -> str:

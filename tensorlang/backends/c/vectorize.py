@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tensorlang.backends.c.accumulate import accumulated
+from tensorlang.backends.c.interior import interior
 from tensorlang.backends.c.lanes import choose_lane, is_accumulation, lanes_for
 from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.nest import (
@@ -20,12 +21,13 @@ from tensorlang.backends.c.nest import (
     holds_everywhere,
     in_order,
     open_nest,
+    range_of,
     scalar_guards,
     trimmed,
     without_single_iterations,
 )
 from tensorlang.backends.c.private import private_to_lanes
-from tensorlang.backends.c.rewriting import either, guarded, has_vectorized, replace_names
+from tensorlang.backends.c.rewriting import all_of, either, guarded, has_vectorized, replace_names
 from tensorlang.backends.c.strips import Strip, in_strips
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.linear import integer
@@ -58,8 +60,6 @@ def _versions(nest: Nest, machine: Machine) -> Stmt:
     outer, nest = scalar_guards(without_single_iterations(nest))
     condition, free = holds_everywhere(nest)
     fast = _ordered(free, machine)
-    if isinstance(condition, Const) and condition.value:
-        return guarded(outer, fast)
     slow = _ordered(trimmed(nest), machine) if condition is not None else fast
     return guarded(outer, either(condition, fast, slow))
 
@@ -84,20 +84,24 @@ def _ordered(nest: Nest, machine: Machine) -> Stmt:
 
 
 def _lanes_over(lane: For, body: Stmt) -> Callable[[Strip], Stmt]:
-    """The body in the lanes of each strip."""
+    """The body in the lanes of each strip; where no clamp acts, without the clamps."""
 
     def over(strip: Strip) -> Stmt:
         if strip.width == 1:
             return replace_names(body, {lane.var: strip.first})
-        inside = private_to_lanes(body, lane.var, strip.first, strip.width)
-        return lane_loop(lane, strip, inside)
+        conditions, free = interior(body, lane.var, {lane.var: strip.range})
+        slow = _in_lanes(lane, strip, body)
+        return either(all_of(conditions), _in_lanes(lane, strip, free), slow)
 
     return over
 
 
-def lane_loop(lane: For, strip: Strip, body: Stmt) -> Stmt:
+def _in_lanes(lane: For, strip: Strip, body: Stmt) -> Stmt:
     """One vector's worth of the loop."""
-    return replace(lane, min=strip.first, extent=integer(strip.width), body=body)
+    if strip.width == 1:
+        return replace_names(body, {lane.var: strip.first})
+    inside = private_to_lanes(body, lane.var, strip.first, strip.width)
+    return replace(lane, min=strip.first, extent=integer(strip.width), body=inside)
 
 
 def _tiled(
@@ -114,20 +118,28 @@ def _tiled(
     is_update = any(core.buffer in value.reads for value in core.values)
     if not is_update:
         return in_order(others, in_strips(lane, [width], _lanes_over(lane, guarded(guards, core))))
+    body = guarded(guards, core)
     row = rows.pop() if rows else None
     height, vectors = _block(row, lane, width, machine, unrolled=not reductions)
 
     def columns(at: Sequence[Expr]) -> Callable[[Strip], Stmt]:
         def over(strip: Strip) -> Stmt:
-            body = guarded(guards, core)
-            copies = [
-                _lanes_over(lane, body if row is None else replace_names(body, {row.var: i}))(part)
-                for i in at
-                for part in strip.parts(width)
-            ]
-            return in_order(reductions, block(*copies))
+            ranges = {loop.var: range_of(loop) for loop in reductions} | {lane.var: strip.range}
+            if row is not None:
+                ranges[row.var] = (at[0], at[-1])
+            conditions, free = interior(body, lane.var, ranges)
+            slow = tile_of(body, at, strip)
+            return either(all_of(conditions), tile_of(free, at, strip), slow)
 
         return over
+
+    def tile_of(inside: Stmt, at: Sequence[Expr], strip: Strip) -> Stmt:
+        copies = [
+            _in_lanes(lane, part, inside if row is None else replace_names(inside, {row.var: i}))
+            for i in at
+            for part in strip.parts(width)
+        ]
+        return in_order(reductions, block(*copies))
 
     def block_of_rows(strip: Strip | None) -> Stmt:
         at = [] if strip is None else [p.first for p in strip.parts(1)]

@@ -23,7 +23,9 @@ def libm(function: str, arity: int = 1) -> Make:
 def _bits(c: Asking, t: CType) -> Definition:
     """The bits of a float."""
     u = t.unsigned
-    return Definition(u, ((t, "x"),), f"{u.name} bits;\nmemcpy(&bits, &x, sizeof bits);\nreturn bits;")
+    return Definition(
+        u, ((t, "x"),), f"{u.name} bits;\nmemcpy(&bits, &x, sizeof bits);\nreturn bits;"
+    )
 
 
 def _of_bits(c: Asking, t: CType) -> Definition:
