@@ -10,6 +10,7 @@ TritonExecutable      the text as functions; launch, interpret
 
 from collections.abc import Iterator, Sequence
 
+from tensorlang.backends.triton.addresses import give_addresses
 from tensorlang.backends.triton.barriers import place_barriers
 from tensorlang.backends.triton.build import Launch, build
 from tensorlang.backends.triton.emit import KernelText, emit
@@ -17,7 +18,9 @@ from tensorlang.backends.triton.executable import TritonExecutable
 from tensorlang.backends.triton.host import HostText
 from tensorlang.backends.triton.module import HEADER
 from tensorlang.backends.triton.partition import HostIf, HostLoop, HostStep, partition
+from tensorlang.backends.triton.promote import promote_accumulators
 from tensorlang.backends.triton.share import share
+from tensorlang.backends.triton.tiles import Kernel
 from tensorlang.ir.stmt import Program
 from tensorlang.target import Target
 
@@ -37,7 +40,14 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
 
 def generate(launch: Launch) -> KernelText:
     """One launch as the text of its kernel."""
-    return emit(place_barriers(share(build(launch))), launch.facts)
+    return emit(optimised(build(launch)), launch.facts)
+
+
+def optimised(kernel: Kernel) -> Kernel:
+    """The kernel after the passes of tile IR, in order."""
+    for step in (give_addresses, share, promote_accumulators, place_barriers):
+        kernel = step(kernel)
+    return kernel
 
 
 def launches(steps: Sequence[HostStep]) -> Iterator[Launch]:

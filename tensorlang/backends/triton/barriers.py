@@ -25,41 +25,41 @@ from tensorlang.backends.triton.tiles import (
 
 @dataclass(slots=True)
 class _Pending:
-    """Memory written and read since the last barrier."""
+    """What was written and read since the last barrier, by the names of pointers."""
 
-    written: set[Memory] = field(default_factory=set[Memory])
-    read: set[Memory] = field(default_factory=set[Memory])
+    written: set[str] = field(default_factory=set[str])
+    read: set[str] = field(default_factory=set[str])
 
-    def conflict(self, tile: Tile) -> Memory | None:
+    def conflict(self, tile: Tile) -> str | None:
         match tile:
-            case Read() if tile.at.memory in self.written:
-                return tile.at.memory
-            case Write() if tile.at.memory in self.written | self.read:
-                return tile.at.memory
+            case Read() if tile.at.pointer in self.written:
+                return tile.at.pointer
+            case Write() if tile.at.pointer in self.written | self.read:
+                return tile.at.pointer
             case _:
                 return None
 
     def see(self, tile: Tile) -> None:
         match tile:
             case Read() if not tile.at.memory.constant:
-                self.read.add(tile.at.memory)
+                self.read.add(tile.at.pointer)
             case Write():
-                self.written.add(tile.at.memory)
+                self.written.add(tile.at.pointer)
             case _:
                 pass
 
 
 def place_barriers(kernel: Kernel) -> Kernel:
     """The kernel with a barrier wherever two accesses to one memory conflict."""
-    both = {t.at.memory for t in walk_tiles(kernel.body) if isinstance(t, Write)}
-    both &= {t.at.memory for t in walk_tiles(kernel.body) if isinstance(t, Read)}
+    both = {t.at.pointer for t in walk_tiles(kernel.body) if isinstance(t, Write)}
+    both &= {t.at.pointer for t in walk_tiles(kernel.body) if isinstance(t, Read)}
     if not both:
         return kernel
     pending = _Pending()
     return replace(kernel, body=tuple(_block(kernel.body, pending, both)))
 
 
-def _block(tiles: Sequence[Tile], pending: _Pending, both: set[Memory]) -> list[Tile]:
+def _block(tiles: Sequence[Tile], pending: _Pending, both: set[str]) -> list[Tile]:
     made: list[Tile] = []
     for tile in tiles:
         if isinstance(tile, Loop):
@@ -70,7 +70,7 @@ def _block(tiles: Sequence[Tile], pending: _Pending, both: set[Memory]) -> list[
             continue
         conflict = pending.conflict(tile)
         if conflict is not None and conflict in both:
-            made.append(Barrier(conflict.parameter))
+            made.append(Barrier(conflict))
             pending.written.clear()
             pending.read.clear()
         pending.see(tile)
@@ -78,16 +78,16 @@ def _block(tiles: Sequence[Tile], pending: _Pending, both: set[Memory]) -> list[
     return made
 
 
-def _loop(tile: Loop, pending: _Pending, both: set[Memory]) -> Loop:
+def _loop(tile: Loop, pending: _Pending, both: set[str]) -> Loop:
     # What the end of one iteration leaves pending meets the start of the next.
     for inner in walk_tiles(tile.body):
         pending.see(inner)
     body = tuple(_block(tile.body, pending, both))
-    touched = {t.at.memory for t in walk_tiles(body) if isinstance(t, Write)}
+    touched = {t.at.pointer for t in walk_tiles(body) if isinstance(t, Write)}
     return replace(tile, body=body, stages=1 if touched & both else tile.stages)
 
 
-def _branch(tile: Branch, pending: _Pending, both: set[Memory]) -> Branch:
+def _branch(tile: Branch, pending: _Pending, both: set[str]) -> Branch:
     # Taken or not, what was pending before is pending after; a barrier inside is of no use then.
     before = replace(pending, written=set(pending.written), read=set(pending.read))
     body = tuple(_block(tile.body, pending, both))

@@ -152,7 +152,10 @@ class _Builder:
         self._hints(loop)
         low = value_of(loop.min, place, self.making)
         extent = value_of(loop.extent, place, self.making)
-        if loop in self.launch.grid:
+        if isinstance(extent, Const) and extent.value == 1 and loop not in self.launch.grid:
+            bound, place = self.making.bind(loop.var, low, place)
+            self.visit(loop.body, place.named(loop.var, bound), stage)
+        elif loop in self.launch.grid:
             self._program(loop, low, extent, place, stage)
         elif loop.kind is LoopKind.VECTORIZED and loop not in self.serialised:
             self._lane(loop, low, extent, place, stage)
@@ -187,10 +190,6 @@ class _Builder:
         self.visit(loop.body, place.named(loop.var, bound), stage)
 
     def _lane(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
-        if isinstance(extent, Const) and extent.value == 1:
-            bound, place = self.making.bind(loop.var, low, place)
-            self.visit(loop.body, place.named(loop.var, bound), stage)
-            return
         if self.making.lanes.of(extent) or not self._known_to_host(extent):
             self.making.note(f"the extent of '{loop.var}' varies inside the program: serial")
             self._serial(loop, low, extent, place, stage)

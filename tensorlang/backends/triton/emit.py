@@ -25,7 +25,7 @@ from tensorlang.backends.triton.tiles import (
     stride_var,
 )
 from tensorlang.ir.expr import Binary, Const, Expr, Var
-from tensorlang.ir.linear import integer
+from tensorlang.ir.linear import expanded, integer, to_expr, to_linear
 from tensorlang.ir.types import DType
 
 _INDENT = "    "
@@ -251,12 +251,12 @@ class _Emitter:
         values = [self._whole(term, frame, printer) for term in tile.terms]
         for lane in reversed(tile.lanes):
             axis = frame.index(lane)
-            self._line(depth, f"{names} = rt.{tile.op}({', '.join(values)}, {axis})")
+            self._call(depth, f"{names} = rt.{tile.op}", [*values, str(axis)])
             frame = tuple(other for other in frame if other != lane)
             values = [self.names[name] for name in tile.names]
 
     def _loop(self, tile: Loop, depth: int, printer: ExprPrinter) -> None:
-        low, high = tile.min, tile.min + tile.extent
+        low, high = tile.min, to_expr(expanded(to_linear(tile.min + tile.extent)))
         if isinstance(low, Const) and low.value == 0:
             high = tile.extent
         parts = [printer.text(low), printer.text(high)]

@@ -215,12 +215,12 @@ class ExprPrinter:
 
     def _float_binary(self, e: Binary, frame: Frame) -> Text:
         exact = e.op == "div" and e.dtype.name != "f64"
-        typed = exact or (e.op in ("min", "max") and e.dtype.name == "f64")
+        typed = e.op in ("min", "max") and e.dtype.name == "f64"
         a, b = (self._wide(x, frame, typed=typed) for x in (e.a, e.b))
         if e.op in ("min", "max"):
             return Text(f"rt.{e.op}imum({a.text}, {b.text})")
         if exact:
-            return Text(f"tl.div_rn({a.text}, {b.text})")
+            return Text(f"rt.div({a.text}, {b.text})")
         symbol, level = OPERATORS[e.op]
         return Text(f"{a.inside(level)} {symbol} {b.inside(level + 1)}", level)
 

@@ -97,9 +97,14 @@ class HostText:
         tensors = [self.names[m.pointer(c)] for _, m, c in text.pointers]
         scalars = [self.names[name] for _, name, _ in text.scalars]
         extents = [self._expr(e) for _, _, e in text.extents]
+        arguments = [text.name, grid, *(_tuple(x) for x in (tensors, scalars, extents))]
+        whole = f"host.launch({', '.join(arguments)})"
+        if len(whole) + len(_INDENT) * depth <= 100:
+            self._line(depth, whole)
+            return
         self._line(depth, "host.launch(")
-        for part in (text.name, grid, *(_tuple(x) for x in (tensors, scalars, extents))):
-            self._line(depth + 1, f"{part},")
+        for argument in arguments:
+            self._line(depth + 1, f"{argument},")
         self._line(depth, ")")
 
     def _grid(self, kernel: Kernel) -> str:
@@ -162,7 +167,7 @@ _ODD = ("inf", "-inf", "nan")
 
 def components(name: str, count: int) -> list[str]:
     """The names of the tensors of a buffer: one a component."""
-    return [name] if count == 1 else [f"{name}.{k}" for k in range(count)]
+    return [name] if count == 1 else [f"{name}.c{k}" for k in range(count)]
 
 
 def _tuple(parts: Sequence[str]) -> str:

@@ -163,12 +163,15 @@ class _Partition:
         if title is not None and not any(s is title for s in walk(stmt)):
             body = Stage(title.func, title.number, stmt)
         grid = tuple(_grid(stmt, outside, frozenset(outside.scalars)))
-        return Launch(self._name(title), body, grid, memories, outside.scalars, {}, outside.facts)
+        return Launch(self._name(own), body, grid, memories, outside.scalars, {}, outside.facts)
 
-    def _name(self, stage: Stage | None) -> str:
+    def _name(self, stages: tuple[Stage, ...]) -> str:
+        """The Func that a launch computes last, and the update where it is only that."""
         wanted = self.program
-        if stage is not None:
-            wanted += f"_{stage.func}" + (f"_{stage.number}" if stage.number else "")
+        if stages:
+            last = stages[-1]
+            alone = last.number and not any(s.func == last.func for s in stages[:-1])
+            wanted += f"_{last.func}" + (f"_update{last.number - 1}" if alone else "")
         wanted = wanted.replace(".", "_")
         name, count = wanted, 0
         while name in self.taken:

@@ -178,6 +178,12 @@ def to_int(x, dtype: tl.constexpr, lowest: tl.constexpr, highest: tl.constexpr):
 
 
 @triton.jit
+def div(a, b):
+    """a / b correctly rounded, of f32 tiles or literals."""
+    return tl.div_rn(tl.cast(a, tl.float32), tl.cast(b, tl.float32))
+
+
+@triton.jit
 def negate(x):
     """-x for floats: 0 - x, which Triton makes of it, has the wrong sign at 0."""
     return x * -1.0

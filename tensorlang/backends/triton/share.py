@@ -3,9 +3,8 @@
     for k: read(A.ptr + i*A.s0 + k*A.s1), i < M   ->   A.at = A.ptr + i*A.s0; i.ok = i < M
                                                        for k: read(A.at + k*A.s1), i.ok
 
-Addresses become expressions here: pointer + sum(offset * stride), what changes least first.
-Requires: tile IR from `build`.  Ensures: every Access has its address.  Values of register tiles
-are never shared between statements: an Assign may stand between them.
+Requires: every Access has its address.  Values of register tiles are never shared between
+statements: an Assign may stand between them.
 """
 
 from collections import Counter
@@ -29,12 +28,10 @@ from tensorlang.backends.triton.tiles import (
     ReduceFirst,
     Tile,
     Write,
-    pointer_var,
-    stride_var,
 )
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Name, Var
 from tensorlang.ir.types import bool_
-from tensorlang.ir.walk import fold, postorder, substitute
+from tensorlang.ir.walk import fold, postorder
 
 
 def share(kernel: Kernel) -> Kernel:
@@ -58,7 +55,6 @@ class _Sharing:
         self.lanes: Lanes = kernel.lanes
         self.scopes = [_Scope(is_loop=False)]
         self.level: dict[str, int] = {}
-        self.renamed: dict[str, Expr] = {}
         self.uses = Counter(use for use, _ in _uses(kernel.body))
         self.taken = {name for tile in walk_tiles(kernel.body) for name in names_of(tile)}
         self.taken |= {name for name, _ in kernel.scalars} | {g.name for g in kernel.grid}
@@ -118,13 +114,8 @@ class _Sharing:
         return tuple(self.scopes.pop().out)
 
     def bind(self, tile: Bind) -> None:
-        """A name whose value another name holds already is that name."""
         [value] = self.rewrite(tile.value, is_bound=True)
         level = self.home([value])
-        held = value if isinstance(value, Name) else self.find(value)
-        if held is not None and held.free.isdisjoint(self.kernel.mutable):
-            self.renamed[tile.name] = held
-            return
         self.put(Bind(tile.name, value), level)
         if value.free.isdisjoint(self.kernel.mutable):
             self.scopes[level].values[value] = Var(tile.name, value.dtype)
@@ -132,25 +123,11 @@ class _Sharing:
     def accessed(
         self, at: Access, mask: Expr | None, *values: Expr
     ) -> tuple[Access, Expr | None, *tuple[Expr, ...]]:
-        address = self.address(at)
-        roots = (address, *values) if mask is None else (address, mask, *values)
+        assert at.address is not None
+        roots = (at.address, *values) if mask is None else (at.address, mask, *values)
         made = list(self.rewrite(*roots))
         at = replace(at, address=made.pop(0))
         return (at, None if mask is None else made.pop(0), *made)
-
-    def address(self, at: Access) -> Expr:
-        """pointer + offset*stride + ..., the terms of outer loops first."""
-        name = at.memory.pointer(at.component)
-        offsets = [substitute(offset, self.renamed) for offset in at.offsets]
-        terms = [
-            (self.levels(offset), dim, offset * stride_var(name, dim))
-            for dim, offset in enumerate(offsets)
-            if not (isinstance(offset, Const) and offset.value == 0)
-        ]
-        whole: Expr = pointer_var(name)
-        for _, _, term in sorted(terms, key=lambda t: t[:2]):
-            whole = whole + term
-        return whole
 
     def levels(self, e: Expr) -> int:
         """The innermost block that a name of `e` belongs to."""
@@ -165,7 +142,6 @@ class _Sharing:
 
     def rewrite(self, *roots: Expr, is_bound: bool = False) -> tuple[Expr, ...]:
         """The expressions with names in place of what is shared or was moved before a loop."""
-        roots = tuple(substitute(e, self.renamed) for e in roots)
         parents: dict[Expr, set[int]] = {}
         here = Counter[Expr]()
         for e in postorder(*roots):
@@ -184,7 +160,7 @@ class _Sharing:
             made = e if same else e.rebuild(tuple(operands))
             if e.free & self.kernel.lane_names.keys() and not e.children:
                 return self.lane(e) if self.uses[e] > 1 else made
-            if not _is_worth_a_name(e):
+            if not self.is_worth_a_name(e):
                 return made
             home = self.home([e])
             moved = any(parent > home for parent in parents[e])
@@ -199,6 +175,13 @@ class _Sharing:
             return self.named(made, home, mutable)
 
         return tuple(fold(e, step, memo) for e in roots)
+
+    def is_worth_a_name(self, e: Expr) -> bool:
+        """Not what is as short as a name: a leaf, its cast, a scalar next to a number."""
+        if all(isinstance(child, Const | Name) for child in e.children):
+            short = isinstance(e, Cast) or any(isinstance(c, Const) for c in e.children)
+            return bool(e.children) and not (short and not self.lanes.of(e))
+        return True
 
     def lane(self, e: Expr) -> Expr:
         """A lane that is used more than once, under the name of its loop."""
@@ -236,14 +219,6 @@ class _Sharing:
         return name
 
 
-def _is_worth_a_name(e: Expr) -> bool:
-    if not e.children:
-        return False
-    if isinstance(e, Cast):
-        return bool(e.a.children)
-    return not all(isinstance(child, Const) for child in e.children)
-
-
 def _name_for(value: Expr) -> str:
     """A name that says what the value is: A.at for an address, i.ok for a mask."""
     names = [e for e in postorder(value) if isinstance(e, Name)]
@@ -256,9 +231,17 @@ def _name_for(value: Expr) -> str:
     plain = [e.name for e in names if not _is_stride(e.name) and not e.name.startswith("lane")]
     if value.dtype is bool_:
         return f"{plain[0]}.ok" if isinstance(value, Compare) and plain else "mask"
-    if isinstance(value, Binary) and value.op == "mul" and plain and len(names) > len(plain):
-        return f"{plain[0]}.offset"
-    return f"{plain[0]}.part" if plain else "part"
+    if not plain:
+        return "part"
+    match value:
+        case Binary(op="add", a=Name(name=name), b=Const(value=n)) if n >= 0:
+            return f"{name}.plus{n}"
+        case Binary(op="sub", a=Name(name=name), b=Const(value=n)) if n >= 0:
+            return f"{name}.minus{n}"
+        case Binary(op="mul") if len(names) > len(plain):
+            return f"{plain[0]}.offset"
+        case _:
+            return f"{plain[0]}.part"
 
 
 def _is_stride(name: str) -> bool:
@@ -286,12 +269,12 @@ def names_of(tile: Tile) -> tuple[str, ...]:
 
 
 def _roots(tile: Tile) -> list[Expr]:
-    """The expressions of a statement itself; the offsets of an access until it has an address."""
+    """The expressions of a statement itself."""
     match tile:
         case Bind() | Declare() | Assign():
             return [tile.value]
         case Read() | Write():
-            at = [tile.at.address] if tile.at.address is not None else list(tile.at.offsets)
+            at = [] if tile.at.address is None else [tile.at.address]
             value = [tile.value] if isinstance(tile, Write) else []
             return [*at, *([] if tile.mask is None else [tile.mask]), *value]
         case ReduceFirst():

@@ -72,10 +72,13 @@ class Environment:
     def with_value(self, name: str, value: Expr) -> "Environment":
         return Environment({**self.values, name: self.expand(value)}, self.lanes)
 
-    def with_lane(self, loop: For) -> "Environment":
+    def with_loop(self, loop: For, is_lane: bool) -> "Environment":
+        """A loop of one iteration is its minimum; a lane is the minimum and a name of its own."""
         extent = self.expand(loop.extent)
         if isinstance(extent, Const) and extent.value == 1:
             return self.with_value(loop.var, loop.min)
+        if not is_lane:
+            return self.with_value(loop.var, Var(loop.var))
         lane = Var(f"{loop.var}.lane")
         made = self.with_value(loop.var, loop.min + lane)
         return Environment(made.values, {**made.lanes, lane.name: extent})
@@ -107,8 +110,9 @@ def _visit(
             _access(seen[stmt.buffer], stmt.indices, env, is_store=True)
         case Let():
             env = env.with_value(stmt.var, stmt.value)
-        case For(kind=LoopKind.VECTORIZED) if stmt not in serialised:
-            env = env.with_lane(stmt)
+        case For():
+            is_lane = stmt.kind is LoopKind.VECTORIZED and stmt not in serialised
+            env = env.with_loop(stmt, is_lane)
         case _:
             pass
     for child in children_of(stmt):

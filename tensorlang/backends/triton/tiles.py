@@ -87,7 +87,7 @@ class Memory:
     """A buffer in global memory, as a kernel sees it: a pointer a component, a stride a dimension.
 
     Args:
-        parameter: the name of the host's tensor(s); a component is `<parameter><component>` when
+        parameter: the name of the host's tensor(s); a component is `<parameter>.c<component>` when
             there are several.
         dtypes: of the components.
         origin: what is subtracted from an index, per dimension, none for an Input.
@@ -114,7 +114,7 @@ class Memory:
 
     def pointer(self, component: int) -> str:
         """The name of a component's tensor."""
-        return self.parameter if len(self.dtypes) == 1 else f"{self.parameter}.{component}"
+        return self.parameter if len(self.dtypes) == 1 else f"{self.parameter}.c{component}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +130,10 @@ class Access:
     @property
     def dtype(self) -> DType:
         return self.memory.dtypes[self.component]
+
+    @property
+    def pointer(self) -> str:
+        return self.memory.pointer(self.component)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

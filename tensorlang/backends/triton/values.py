@@ -59,11 +59,19 @@ def access(
     for dim, e in enumerate(indices):
         offset = e if e.dtype.name == "index" else Cast(index, e)
         if memory.origin:
-            offset = to_expr(expanded(to_linear(offset) - to_linear(memory.origin[dim])))
+            offset = _difference(offset, memory.origin[dim], making)
         if memory.fold and memory.fold[dim]:
             offset = offset % memory.fold[dim]
         offsets.append(offset)
     return Access(memory, component, (*memory.owner, *offsets))
+
+
+def _difference(e: Expr, low: Expr, making: Making) -> Expr:
+    """e - low: what the names stand for where that is a single term, else over the names."""
+    full = expanded(to_linear(making.expand(e)) - to_linear(making.expand(low)))
+    if len(full.terms) <= 1:
+        return to_expr(full)
+    return to_expr(expanded(to_linear(e) - to_linear(low)))
 
 
 def needed_bounds(at: Access, place: Place) -> list[Expr]:

@@ -1,0 +1,120 @@
+"""Names that hold one value become one name, and accesses get their addresses.
+
+    D.i = io*128 + lane                 (gone: C.i holds it)
+    read A[C.i, k]                      read A.ptr + C.i*A.s0 + k*A.s1
+
+The terms of an address stand in the order of the loops that change them, outermost first, so that
+what an inner loop does not change is one expression, which `share` moves before the loop.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tensorlang.backends.triton.tiles import (
+    Access,
+    Assign,
+    Barrier,
+    Bind,
+    Branch,
+    Comment,
+    Declare,
+    Kernel,
+    Loop,
+    Read,
+    ReduceFirst,
+    Tile,
+    Write,
+    pointer_var,
+    stride_var,
+)
+from tensorlang.ir.expr import Const, Expr, Name, Var
+from tensorlang.ir.walk import substitute
+
+
+def give_addresses(kernel: Kernel) -> Kernel:
+    """The kernel with one name a value, and an address in every access."""
+    return replace(kernel, body=tuple(_Addressing(kernel).block(kernel.body, 0)))
+
+
+class _Addressing:
+    def __init__(self, kernel: Kernel) -> None:
+        self.mutable = kernel.mutable
+        self.renamed: dict[str, Expr] = {}
+        # How many loops are open around the innermost one that changes a name.
+        self.depth: dict[str, int] = {}
+        self.held: list[dict[Expr, Expr]] = [{}]
+
+    def block(self, tiles: Sequence[Tile], depth: int) -> list[Tile]:
+        self.held.append({})
+        made = [self.tile(tile, depth) for tile in tiles]
+        self.held.pop()
+        return [tile for tile in made if tile is not None]
+
+    def tile(self, tile: Tile, depth: int) -> Tile | None:
+        match tile:
+            case Bind():
+                return self.bind(tile, depth)
+            case Read() | Write():
+                return self.access(tile, depth)
+            case Declare() | Assign():
+                self.depth[tile.name] = depth
+                return replace(tile, value=self.now(tile.value))
+            case ReduceFirst():
+                self.depth.update(dict.fromkeys(tile.names, depth))
+                best, at = map(self.now, tile.terms)
+                return replace(tile, terms=(best, at))
+            case Loop():
+                low, extent = self.now(tile.min), self.now(tile.extent)
+                self.depth[tile.name] = depth + 1
+                body = tuple(self.block(tile.body, depth + 1))
+                return replace(tile, min=low, extent=extent, body=body)
+            case Branch():
+                body = tuple(self.block(tile.body, depth))
+                return Branch(self.now(tile.condition), body)
+            case Barrier() | Comment():
+                return tile
+
+    def now(self, e: Expr) -> Expr:
+        """`e` with the names that stand for others replaced."""
+        return substitute(e, self.renamed)
+
+    def bind(self, tile: Bind, depth: int) -> Bind | None:
+        value = self.now(tile.value)
+        if value.free.isdisjoint(self.mutable):
+            holder = value if isinstance(value, Name) else self.find(value)
+            if holder is not None:
+                self.renamed[tile.name] = holder
+                return None
+            self.held[-1][value] = Var(tile.name, value.dtype)
+            depth = self.of(value)
+        self.depth[tile.name] = depth
+        return Bind(tile.name, value)
+
+    def find(self, value: Expr) -> Expr | None:
+        return next((held[value] for held in self.held if value in held), None)
+
+    def of(self, e: Expr) -> int:
+        return max((self.depth.get(name, 0) for name in e.free), default=0)
+
+    def access(self, tile: Read | Write, depth: int) -> Tile:
+        at = replace(tile.at, address=self.address(tile.at))
+        mask = None if tile.mask is None else self.now(tile.mask)
+        if isinstance(tile, Write):
+            return replace(tile, at=at, mask=mask, value=self.now(tile.value))
+        assert at.address is not None
+        steady = at.memory.constant
+        self.depth[tile.name] = self.of(at.address) if steady else depth
+        return replace(tile, at=at, mask=mask)
+
+    def address(self, at: Access) -> Expr:
+        """pointer + offset*stride + ..."""
+        name = at.memory.pointer(at.component)
+        terms = [
+            (self.of(offset), dim, offset * stride_var(name, dim))
+            for dim, offset in enumerate(map(self.now, at.offsets))
+            if not (isinstance(offset, Const) and offset.value == 0)
+        ]
+        whole: Expr = pointer_var(name)
+        for _, _, term in sorted(terms, key=lambda t: t[:2]):
+            whole = whole + term
+        return whole
