@@ -12,29 +12,37 @@ _MOST = 16
 def with_consequences(known: Known, forms: Iterable[Linear]) -> Known:
     """`known`, the forms, and what follows from them."""
     waiting = list(forms)
-    seen: set[object] = set()
-    while waiting and len(seen) < _MOST:
-        form = tightened(waiting.pop(0))
-        if form.key() in seen:
+    kept: dict[object, Linear] = {}
+    while waiting and len(kept) < _MOST:
+        form = waiting.pop(0)
+        tight = tightened(form)
+        key = tight.key()
+        if key in kept:
             continue
-        seen.add(form.key())
-        known = known.plus((form,))
-        waiting += _factors_positive(form, known)
-        for term, coefficient in form.terms.items():
-            if isinstance(term, Binary):
-                waiting += _of_extremum(form, term, coefficient)
-                waiting += _of_quotient(form, term, coefficient, known)
-    return known
+        kept[key] = tight
+        if any(isinstance(term, Binary) for term in form.terms):
+            waiting += _consequences(form, known, list(kept.values()))
+    return known.plus(kept.values())
 
 
-def _factors_positive(form: Linear, known: Known) -> Iterator[Linear]:
+def _consequences(form: Linear, known: Known, forms: list[Linear]) -> Iterator[Linear]:
+    yield from _factors_positive(form, known, forms)
+    for term, coefficient in form.terms.items():
+        if isinstance(term, Binary):
+            yield from _of_extremum(form, term, coefficient)
+            yield from _of_quotient(form, term, coefficient, known, forms)
+
+
+def _factors_positive(form: Linear, known: Known, forms: list[Linear]) -> Iterator[Linear]:
     """a*b >= 1 -> a >= 1, b >= 1, where a, b >= 0."""
     if len(form.terms) != 1 or form.constant >= 0:
         return
     term, coefficient = next(iter(form.terms.items()))
     factors = [expanded(to_linear(f)) for f in factors_of(term)]
-    if coefficient > 0 and len(factors) > 1 and all(map(known.nonnegative, factors)):
-        yield from (factor.shifted(-1) for factor in factors)
+    if coefficient > 0 and len(factors) > 1:
+        known = known.plus(forms)
+        if all(map(known.nonnegative, factors)):
+            yield from (factor.shifted(-1) for factor in factors)
 
 
 def _of_extremum(form: Linear, term: Binary, coefficient: int) -> Iterator[Linear]:
@@ -44,12 +52,14 @@ def _of_extremum(form: Linear, term: Binary, coefficient: int) -> Iterator[Linea
         yield from (rest.plus(to_linear(e), coefficient) for e in (term.a, term.b))
 
 
-def _of_quotient(form: Linear, term: Binary, coefficient: int, known: Known) -> Iterator[Linear]:
+def _of_quotient(
+    form: Linear, term: Binary, coefficient: int, known: Known, forms: list[Linear]
+) -> Iterator[Linear]:
     """For n >= 1: y//n + f >= 0 -> y + f*n >= 0, and f - y//n >= 0 -> f*n + n - 1 - y >= 0."""
     if term.op != "floordiv" or abs(coefficient) != 1:
         return
     y, n = expanded(to_linear(term.a)), expanded(to_linear(term.b))
-    if not known.nonnegative(n.shifted(-1)):
+    if n.terms and not known.plus(forms).nonnegative(n.shifted(-1)):
         return
     rest = expanded(form.without(term)).times(n)
     yield y + rest if coefficient > 0 else rest + n.shifted(-1) - y

@@ -13,12 +13,13 @@ from typing import ClassVar
 from tensorlang.ir.consequences import with_consequences
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Operand, Unary, Var, as_expr
 from tensorlang.ir.inequality import Known, conjuncts_of, forms_of, negated
-from tensorlang.ir.linear import Linear, expanded, to_linear
+from tensorlang.ir.linear import Linear, to_linear
 from tensorlang.ir.rewriter import Rewriter
 from tensorlang.ir.types import index
 
 _NESTED = 8
 _REMEMBERED = 1 << 16
+_BOUNDED = 64
 _canonical: dict[Expr, Expr] = {}
 
 
@@ -37,32 +38,41 @@ class Facts:
     known: Known = field(default_factory=Known)
     conditions: frozenset[Expr] = frozenset()
     rewritten: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
+    bounded: dict[object, "Facts"] = field(default_factory=dict[object, "Facts"])
     none: ClassVar["Facts"]
 
     def with_range(self, name: str, min: Operand, extent: Operand) -> "Facts":
         """Also min <= name < min + extent; that `name` has a value means extent >= 1."""
-        low, count = canonical(as_expr(min, index)), canonical(as_expr(extent, index))
-        first, size = expanded(to_linear(low)), to_linear(count)
+        first, size = _form(as_expr(min, index)), _form(as_expr(extent, index))
         this = to_linear(Var(name))
-        last = (first + expanded(size)).shifted(-1)
+        last = (first + size).shifted(-1)
         return self._bound(name, (size.shifted(-1), this - first, last - this))
 
     def with_value(self, name: str, value: Expr) -> "Facts":
         """Also name == value, as a Let says; of a value that is no index, nothing."""
         if value.dtype is not index:
             return self._forget(name)
-        difference = to_linear(Var(name)) - expanded(to_linear(canonical(value)))
+        difference = to_linear(Var(name)) - _form(value)
         return self._bound(name, (difference, -difference))
 
     def with_bounds(self, name: str, lo: Expr | None, hi: Expr | None) -> "Facts":
         """Also lo <= name <= hi, beside whatever is known of `name`; None says nothing."""
-        this, first, last = (
-            None if e is None else expanded(to_linear(canonical(e))) for e in (Var(name), lo, hi)
-        )
-        assert this is not None
-        forms = [this - first] if first is not None else []
-        forms += [last - this] if last is not None else []
-        forms += [last - first] if first is not None and last is not None else []
+        key = (name, lo, hi)
+        if key not in self.bounded:
+            if len(self.bounded) > _BOUNDED:
+                self.bounded.clear()
+            self.bounded[key] = self._with_bounds(name, lo, hi)
+        return self.bounded[key]
+
+    def _with_bounds(self, name: str, lo: Expr | None, hi: Expr | None) -> "Facts":
+        this = to_linear(Var(name))
+        forms: list[Linear] = []
+        if lo is not None:
+            forms.append(this - _form(lo))
+        if hi is not None:
+            forms.append(_form(hi) - this)
+        if lo is not None and hi is not None:
+            forms.append(_form(hi) - _form(lo))
         ranks = {name: len(self.known.ranks) + 1, **self.known.ranks}
         return Facts(with_consequences(self.known.plus((), ranks), forms), self.conditions)
 
@@ -127,6 +137,10 @@ class Facts:
     def simplified(self, e: Expr) -> Expr:
         """`e` rewritten under these facts."""
         return Rewriter(self.known, self.holds, self.rewritten)(e)
+
+
+def _form(e: Expr) -> Linear:
+    return to_linear(canonical(e))
 
 
 def _forms(condition: Expr) -> list[Linear]:

@@ -6,12 +6,13 @@ Exact for linear forms, also where ranges depend on each other (j in [0, i], i i
 eliminated in the order of that dependence.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from tensorlang.ir.expr import Binary, Expr, Name, Promise, Select, Var
-from tensorlang.ir.facts import Facts, prove_le
+from tensorlang.ir.facts import Facts, canonical, prove_le
 from tensorlang.ir.inequality import negated
 from tensorlang.ir.linear import Linear, factors_of, integer, product, single, to_expr, to_linear
 
@@ -55,7 +56,8 @@ def _greatest(a: Expr, b: Expr, facts: Facts) -> Expr:
 
 def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Interval:
     """The interval of `e` while the names in `ranges` vary; other names stay as they are."""
-    return _Bounds(ranges, within(ranges, facts), [_CONTEXTS]).interval_of(e)
+    needed = _needed(ranges, e.free)
+    return _Bounds({n: r for n, r in ranges.items() if n in needed}, facts, [_CONTEXTS]).of(e)
 
 
 def within(ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Facts:
@@ -87,9 +89,13 @@ def _sharpen_by(ranges: dict[str, Interval], name: str, form: Linear, facts: Fac
     names = list(ranges)
     # Of two names that bound each other, the later one may depend on the earlier one.
     later = names[names.index(name) + 1 :]
-    others = [n for n in names if n != name and (n in later or name in _needed(ranges, n))]
-    inner = {n: ranges[n] for n in others}
-    highest = _Bounds(inner, within(ranges, facts), [0]).end(rest, "hi")
+    needed = _needed(ranges, (n for term in rest.terms for n in term.free))
+    inner = {
+        n: ranges[n]
+        for n in names
+        if n in needed and n != name and (n in later or name in _needed(ranges, (n,)))
+    }
+    highest = _Bounds(inner, facts, [0]).end(rest, "hi")
     if highest is None or name in highest.free:
         return
     bound = facts.simplified(Binary("floordiv", highest, integer(abs(k))))
@@ -120,10 +126,10 @@ def _weight(e: Expr) -> int:
     return sum(1 + 2 * len(atom.children) for atom in form.terms) + bool(form.constant)
 
 
-def _needed(ranges: Mapping[str, Interval], name: str) -> set[str]:
-    """The names in `ranges` on which the range of `name` depends, directly or through others."""
-    needed: set[str] = set()
-    waiting = [name]
+def _needed(ranges: Mapping[str, Interval], names: Iterable[str]) -> set[str]:
+    """Those of `names` that vary, and the names on which their ranges depend, and so on."""
+    needed = {name for name in names if name in ranges}
+    waiting = list(needed)
     while waiting:
         interval = ranges[waiting.pop()]
         for end in (interval.lo, interval.hi):
@@ -136,8 +142,8 @@ def _needed(ranges: Mapping[str, Interval], name: str) -> set[str]:
 
 def _dependence_order(ranges: Mapping[str, Interval]) -> list[str]:
     """The names, each before those on which its range depends."""
-    needs = {name: _needed(ranges, name) for name in ranges}
-    return sorted(ranges, key=lambda name: len(needs[name]), reverse=True)
+    needs = {name: len(_needed(ranges, (name,))) for name in ranges}
+    return sorted(ranges, key=needs.__getitem__, reverse=True)
 
 
 class _Bounds:
@@ -145,13 +151,25 @@ class _Bounds:
 
     def __init__(self, ranges: Mapping[str, Interval], facts: Facts, contexts: list[int]) -> None:
         self.ranges = ranges
-        self.facts = facts
+        self.outside = facts
         # How many sides of selects may still be looked at on their own, shared by them all.
         self.contexts = contexts
         self.order = _dependence_order(ranges)
         self.varying = frozenset(ranges)
         self.splits = _SPLITS
         self.memo: dict[Expr, Interval] = {}
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known outside, and that each name lies in its interval."""
+        return within(self.ranges, self.outside)
+
+    def of(self, e: Expr) -> Interval:
+        """The interval of an expression, which is simplified first."""
+        plain = canonical(e)
+        if not all(isinstance(atom, Name) for atom in to_linear(plain).terms):
+            plain = self.facts.simplified(plain)
+        return self._of(plain)
 
     def varies(self, e: Expr) -> bool:
         return not self.varying.isdisjoint(e.free)
@@ -162,7 +180,8 @@ class _Bounds:
         while True:
             varying = [atom for atom in form.terms if self.varies(atom)]
             if not varying:
-                return self.facts.simplified(to_expr(form))
+                plain = all(isinstance(atom, Name) for atom in form.terms)
+                return to_expr(form) if plain else self.facts.simplified(to_expr(form))
             split = self._split(form, varying, side)
             if split is not None:
                 return split[0]
@@ -174,7 +193,7 @@ class _Bounds:
             bound = self._atom_end(atom, form.terms[atom], side)
             if bound is None:
                 return None
-            form = form.without(atom).plus(to_linear(bound), form.terms[atom])
+            form = form.without(atom).plus(to_linear(canonical(bound)), form.terms[atom])
 
     def _next(self, varying: list[Expr]) -> Expr:
         """Nested atoms first, then names before those on which their ranges depend."""
@@ -332,18 +351,13 @@ class _Bounds:
             return union(self._of(e.a), self._of(e.b), self.facts)
         self.contexts[0] -= 1
         sides = [
-            self._under(c).interval_of(side)
-            for c, side in ((e.condition, e.a), (negated(e.condition), e.b))
+            self._under(c).of(side) for c, side in ((e.condition, e.a), (negated(e.condition), e.b))
         ]
         return union(sides[0], sides[1], self.facts)
 
     def _under(self, condition: Expr) -> "_Bounds":
         ranges = sharpen(self.ranges, condition, self.facts)
-        return _Bounds(ranges, within(ranges, self.facts.assume(condition)), self.contexts)
-
-    def interval_of(self, e: Expr) -> Interval:
-        """The interval of an expression, which is simplified first."""
-        return self._of(self.facts.simplified(e))
+        return _Bounds(ranges, self.facts.assume(condition), self.contexts)
 
     def _promise(self, e: Promise) -> Interval:
         """The tighter of what is promised and what is known; what is promised where unclear."""

@@ -94,11 +94,17 @@ def sample_points(forms: list[Linear], ranks: Mapping[str, int]) -> list[Point]:
     everything = {leaf for leaves in leaves_of for leaf in leaves}
     order = sorted(everything, key=lambda e: (_rank(e, ranks), order_key(e)))
     # The forms that bound a leaf by what has its value before it.
-    bounding: list[list[Linear]] = []
+    bounding: list[list[tuple[int, Linear]]] = []
     for at, leaf in enumerate(order):
         before = set(order[: at + 1])
         pairs = zip(forms, leaves_of, strict=True)
-        bounding.append([form for form, ls in pairs if leaf in form.terms and ls <= before])
+        bounding.append(
+            [
+                (form.terms[leaf], form.without(leaf))
+                for form, leaves in pairs
+                if leaf in form.terms and leaves <= before
+            ]
+        )
     points: list[Point] = []
     for number in range(len(_SIZES)):
         point = Point(number)
@@ -121,18 +127,17 @@ def _rank(leaf: Expr, ranks: Mapping[str, int]) -> int:
     return max((ranks.get(name, 0) for name in leaf.free), default=0)
 
 
-def _chosen(leaf: Expr, bounding: list[Linear], point: Point) -> int:
-    """A value of `leaf` that the bounding forms allow: the lowest, the highest or between."""
+def _chosen(leaf: Expr, bounding: list[tuple[int, Linear]], point: Point) -> int:
+    """A value with coefficient*leaf + rest >= 0 for all of `bounding`: an end, or one between."""
     lo, hi = dtype_range(leaf.a.dtype) if isinstance(leaf, Cast) else UNKNOWN
     if isinstance(leaf, Size):
         lo = 0
-    for form in bounding:
-        rest, coefficient = point.value(form.without(leaf)), form.terms[leaf]
+    for coefficient, rest in bounding:
         if coefficient > 0:
-            end = -(rest // coefficient)
+            end = -(point.value(rest) // coefficient)
             lo = end if lo is None else max(lo, end)
         else:
-            end = rest // -coefficient
+            end = point.value(rest) // -coefficient
             hi = end if hi is None else min(hi, end)
     default = _default(leaf, point.number)
     if lo is None or hi is None:
