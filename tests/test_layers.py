@@ -86,7 +86,7 @@ AT_THE_TOP: dict[str, set[str] | None] = {
 # third party or module of ours: the layers that may import it inside a function, and why.
 INSIDE_A_FUNCTION: dict[str, set[str]] = {
     # Costs a second to import and may be absent.
-    "torch": {"arrays", "backends.triton", "nn", "torch", "testing"},
+    "torch": {"arrays", "backends.triton", "demo", "nn", "torch", "testing"},
     "triton": {"backends.triton", "nn", "torch"},
     # Asked for only where an array already has one of its dtypes.
     "ml_dtypes": {"arrays"},
