@@ -2,7 +2,9 @@
 
 partition             a program as host steps and launches
 build                 loop IR of a launch -> tile IR       (storage, masks, match_reductions)
+give_addresses        one name a value; pointer + sum(offset*stride)
 share                 names for shared and loop-invariant values
+promote_accumulators  in memory -> in registers while a loop runs
 place_barriers        between accesses that conflict
 emit, HostText        tile IR and host steps -> text
 TritonExecutable      the text as functions; launch, interpret

@@ -27,7 +27,8 @@ from tensorlang.backends.triton.tiles import (
     pointer_var,
     stride_var,
 )
-from tensorlang.ir.expr import Const, Expr, Name, Var
+from tensorlang.ir.expr import Binary, Const, Expr, Name, Var
+from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 
 
@@ -38,7 +39,7 @@ def give_addresses(kernel: Kernel) -> Kernel:
 
 class _Addressing:
     def __init__(self, kernel: Kernel) -> None:
-        self.mutable = kernel.mutable
+        self.mutable, self.lanes = kernel.mutable, kernel.lanes
         self.renamed: dict[str, Expr] = {}
         # How many loops are open around the innermost one that changes a name.
         self.depth: dict[str, int] = {}
@@ -80,6 +81,9 @@ class _Addressing:
 
     def bind(self, tile: Bind, depth: int) -> Bind | None:
         value = self.now(tile.value)
+        if self.is_short(value):
+            self.renamed[tile.name] = value
+            return None
         if value.free.isdisjoint(self.mutable):
             holder = value if isinstance(value, Name) else self.find(value)
             if holder is not None:
@@ -89,6 +93,15 @@ class _Addressing:
             depth = self.of(value)
         self.depth[tile.name] = depth
         return Bind(tile.name, value)
+
+    def is_short(self, e: Expr) -> bool:
+        """A scalar name with a number added or multiplied: io*128, shorter than a line of its own."""
+        if not isinstance(e, Binary) or e.op not in ("add", "sub", "mul") or e.dtype is not index:
+            return False
+        kinds = {type(child) for child in e.children}
+        return Const in kinds and all(isinstance(c, Const | Name) for c in e.children) and (
+            not self.lanes.of(e) and e.free.isdisjoint(self.mutable)
+        )
 
     def find(self, value: Expr) -> Expr | None:
         return next((held[value] for held in self.held if value in held), None)

@@ -51,6 +51,7 @@ from tensorlang.ir.stmt import (
     Stage,
     Stmt,
     Store,
+    walk,
 )
 from tensorlang.ir.types import DType
 
@@ -109,16 +110,17 @@ class _Builder:
     def __init__(self, making: Making, launch: Launch, serialised: frozenset[For]) -> None:
         self.making, self.launch, self.serialised = making, launch, serialised
         self.grid: list[Grid] = []
+        self.title = ""
 
     def visit(self, stmt: Stmt, place: Place, stage: int) -> None:
         """Append what `stmt` becomes; `stage` is the number of the stage around it."""
         match stmt:
             case Block():
                 for s in stmt.statements:
+                    self._titled(s)
                     self.visit(s, place, stage)
             case Stage():
-                self.making.out.append(Comment(_title(stmt)))
-                self.visit(stmt.body, place, stmt.number)
+                self._stage(stmt, place)
             case Let():
                 value = value_of(stmt.value, place, self.making)
                 bound, place = self.making.bind(stmt.var, value, place)
@@ -134,6 +136,21 @@ class _Builder:
                 make_store(stmt, place, self.making, stage)
             case Assert():
                 pass
+
+    def _stage(self, stmt: Stage, place: Place) -> None:
+        """A stage under its title; one with others inside gets it where its own part begins."""
+        outer, self.title = self.title, ""
+        if has_stages(stmt.body):
+            self.title = _title(stmt)
+        else:
+            self.making.out.append(Comment(_title(stmt)))
+        self.visit(stmt.body, place, stmt.number)
+        self.title = outer
+
+    def _titled(self, stmt: Stmt) -> None:
+        if self.title and not has_stages(stmt):
+            self.making.out.append(Comment(self.title))
+            self.title = ""
 
     def _if(self, stmt: If, place: Place, stage: int) -> None:
         parts = conjuncts(value_of(stmt.condition, place, self.making))
@@ -297,6 +314,11 @@ PROGRAM = "program"
 
 def _sizes(lanes: Sequence[Lane]) -> list[int | str]:
     return [lane.extent for lane in lanes]
+
+
+def has_stages(stmt: Stmt) -> bool:
+    """Whether any stage stands in the statement."""
+    return any(isinstance(s, Stage) for s in walk(stmt))
 
 
 def _title(stage: Stage) -> str:
