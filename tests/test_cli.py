@@ -51,7 +51,7 @@ def test_show_prints_only_the_schedule_that_is_named(
 
 @pytest.mark.parametrize(
     ("stage", "word"),
-    [("loops", "for"), ("ir", "program doubling"), ("c", "double"), ("triton", "tl.load")],
+    [("loops", "gpu_block"), ("ir", "program doubling"), ("c", "double"), ("triton", "tl.load")],
 )
 def test_show_prints_each_stage(
     program: str, stage: str, word: str, capsys: pytest.CaptureFixture[str]

@@ -73,7 +73,7 @@ def _linear_relu() -> Program:
     }
     # No tile divides these sizes.  Triton's own interpreter, without a GPU, takes about a
     # millisecond for each operation on a tile.
-    fast, slow = (500, 500, 500), (100, 100, 100)
+    fast, slow = (300, 300, 300), (70, 70, 50)
     sizes = {"c": fast, "triton": fast if machine.gpu() else slow}
     inputs = {t: _factors(*size) for t, size in sizes.items() if available()[t].works}
     title = "A linear layer with its activation, in f16"
