@@ -4,17 +4,17 @@ Loops are named outermost first, in the order in which the nest prints.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from tensorlang.directives.base import Directive, State
-from tensorlang.directives.nest import ZERO, Binding, Loop, Nest
+from tensorlang.directives.nest import ONE, ZERO, Binding, Loop, Nest, Ragged
 from tensorlang.ir.associativity import reorders_freely
 from tensorlang.ir.expr import Binary, Const, Expr, Var
 from tensorlang.ir.stmt import LoopKind
 from tensorlang.ir.types import index
 
-Tail = Literal["auto", "guard", "predicate", "shift_inwards", "round_up"]
-TAILS: tuple[str, ...] = ("auto", "guard", "predicate", "shift_inwards", "round_up")
+Tail = Literal["auto", "guard", "predicate", "shift_inwards", "round_up", "ragged"]
+TAILS: tuple[str, ...] = get_args(Tail)
 
 
 def ceil_div(a: Expr, factor: int) -> Expr:
@@ -31,7 +31,8 @@ class Split(Directive):
 
     The tail says who handles n % f: `auto`, `guard` and `predicate` mask the iterations past n;
     `shift_inwards` moves the last block back so that it ends at n (it recomputes, so pure
-    definitions only); `round_up` runs and stores up to a multiple of f.
+    definitions only); `round_up` runs and stores up to a multiple of f; `ragged` gives the inner
+    loop the extent min(f, n - xo*f), so that nothing is masked (and the extent is no constant).
     """
 
     keyword: ClassVar[str] = "split"
@@ -55,11 +56,19 @@ class Split(Directive):
             last = Binary("max", old.extent - factor, ZERO)
             position = Binary("min", position, last)
         position = position + inner
-        guard = Var(self.old) < old.min + old.extent if self.tail != "round_up" else None
+        masked = self.tail not in ("round_up", "ragged")
+        guard = Var(self.old) < old.min + old.extent if masked else None
         binding = Binding(self.old, old.min + position, guard)
+        ragged = Ragged(self.outer, self.factor, old.extent, ONE) if self.tail == "ragged" else None
         made = (
             replace(old, name=self.outer, min=ZERO, extent=ceil_div(old.extent, self.factor)),
-            replace(old, name=self.inner, min=ZERO, extent=factor),
+            replace(
+                old,
+                name=self.inner,
+                min=ZERO,
+                extent=ragged.extent if ragged else factor,
+                ragged=ragged,
+            ),
         )
         loops = tuple(m for loop in nest.loops for m in (made if loop is old else (loop,)))
         state.nests[stage] = replace(nest, loops=loops, bindings=(*nest.bindings, binding))
@@ -120,6 +129,9 @@ class Tile(Directive):
 class Fuse(Directive):
     """for o in [a, a + m): for i in [b, b + n): s   ->
     for t in [0, m*n): s[o := a + t // n, i := b + t % n]
+
+    Where the inner extent is k * min(f, e - o*f) (a ragged split of o's loop), the total is exact:
+    for t in [0, k*e): s[o := t // (k*f), i := t % (k*f)].
     """
 
     keyword: ClassVar[str] = "fuse"
@@ -142,21 +154,49 @@ class Fuse(Directive):
                 fix="reorder the two next to each other first, outer before inner",
                 nest=nest,
             )
-        t = Var(self.fused)
+        ragged = self._ragged(nest, outer, inner)
+        exact = inner.ragged if inner.ragged and inner.ragged.outer == outer.name else None
+        # The iterations of the inner loop for one of the outer: in every group but the last.
+        width = exact.times * exact.factor if exact else inner.extent
         made = Loop(
             self.fused,
             ZERO,
-            outer.extent * inner.extent,
+            exact.times * exact.total if exact else outer.extent * inner.extent,
             outer.origins | inner.origins,
             outer.reduction or inner.reduction,
+            ragged=ragged,
             span=self.span,
         )
+        t = Var(self.fused)
         bindings = (
-            Binding(self.outer, outer.min + t // inner.extent),
-            Binding(self.inner, inner.min + t % inner.extent),
+            Binding(self.outer, outer.min + t // width),
+            Binding(self.inner, inner.min + t % width),
         )
         loops = (*nest.loops[:at], made, *nest.loops[at + 2 :])
         state.nests[stage] = replace(nest, loops=loops, bindings=(*nest.bindings, *bindings))
+
+
+    def _ragged(self, nest: Nest, outer: Loop, inner: Loop) -> Ragged | None:
+        """How the extent of the fused loop depends on a loop further out."""
+        if inner.ragged and inner.ragged.outer == outer.name:
+            return None
+        if outer.ragged and inner.ragged:
+            raise self.error(
+                "two-ragged-loops",
+                f"cannot fuse {self.outer!r} and {self.inner!r} of {nest.stage!r}",
+                why="the extents of both depend on loops further out",
+                fix="fuse each with the loop that its extent depends on first",
+                nest=nest,
+            )
+        if outer.ragged:
+            return replace(outer.ragged, times=_times(outer.ragged.times, inner.extent))
+        if inner.ragged:
+            return replace(inner.ragged, times=_times(inner.ragged.times, outer.extent))
+        return None
+
+
+def _times(a: Expr, b: Expr) -> Expr:
+    return b if a is ONE else a * b
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +223,16 @@ class Reorder(Directive):
         state.nests[stage] = replace(nest, loops=loops)
 
     def _check(self, state: State, nest: Nest, loops: tuple[Loop, ...]) -> None:
+        names = [loop.name for loop in loops]
+        for at, loop in enumerate(loops):
+            if loop.ragged and loop.ragged.outer in names[at:]:
+                raise self.error(
+                    "ragged-outside",
+                    f"cannot put {loop.name!r} of {nest.stage!r} outside {loop.ragged.outer!r}",
+                    why=f"its extent depends on {loop.ragged.outer!r}",
+                    fix="keep it inside, or split with another tail",
+                    nest=nest,
+                )
         before = [loop.name for loop in nest.loops if loop.reduction]
         after = [loop.name for loop in loops if loop.reduction]
         definition = state.funcs[nest.func].definitions[nest.number]

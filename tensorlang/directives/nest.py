@@ -10,10 +10,32 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tensorlang.algorithm import Definition, FuncRecord
-from tensorlang.ir.expr import Const, Expr, Var
+from tensorlang.ir.expr import Binary, Const, Expr, Var
 from tensorlang.ir.stmt import Hints, LoopKind
 from tensorlang.ir.types import index
 from tensorlang.span import Span
+
+
+ZERO, ONE = Const(0, index), Const(1, index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ragged:
+    """The extent times * min(factor, total - outer*factor) of a loop inside the loop `outer`.
+
+    Over all of `outer` it adds up to times * total: no iteration is masked.
+    """
+
+    outer: str
+    factor: int
+    total: Expr
+    times: Expr
+
+    @property
+    def extent(self) -> Expr:
+        rest = self.total - Var(self.outer) * self.factor
+        short = Binary("min", Const(self.factor, index), rest)
+        return short if self.times is ONE else self.times * short
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +49,7 @@ class Loop:
     reduction: bool = False
     kind: LoopKind = LoopKind.SERIAL
     hints: Hints = ()
+    ragged: Ragged | None = None
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 
@@ -105,5 +128,3 @@ def _pure_loop(func: FuncRecord, definition: Definition, position: int) -> Loop:
     extent = Var(region_name(func.name, dim, "extent"))
     return Loop(name, low, extent, frozenset((name,)))
 
-
-ZERO, ONE = Const(0, index), Const(1, index)

@@ -2,10 +2,23 @@
 
 import pytest
 
-from tensorlang import Func, Input, Param, Pipeline, RDom, Schedule, ScheduleError, Size, Var
-from tensorlang import f32, i32, sum
+from tensorlang import (
+    Func,
+    Input,
+    Param,
+    Pipeline,
+    RDom,
+    Schedule,
+    ScheduleError,
+    Size,
+    Var,
+    f32,
+    i32,
+    sum,
+)
 from tensorlang.directives import Nest
 from tensorlang.ir.printer import print_expr
+from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import LoopKind
 
 M, N, K = Size("M"), Size("N"), Size("K")
@@ -145,3 +158,21 @@ def test_a_loop_at_which_a_func_is_placed_stays():
     s[f].compute_at(g, "io")
     with pytest.raises(ScheduleError, match="loop-in-use"):
         s[g].split("io", "ioo", "ioi", 2)
+
+
+def test_ragged_split_reordered_and_fused_has_the_exact_total():
+    """The L2 swizzle: groups of rows of tiles, the last group shorter, and no masked program."""
+    s = Schedule(matmul())
+    s["C"].split(i, "io", "ii", 16).split(j, "jo", "ji", 32).reorder("io", "jo", "ii", "ji")
+    s["C"].split("io", "g", "ir", 8, tail="ragged").reorder("g", "jo", "ir")
+    s["C"].fuse("jo", "ir", "x").fuse("g", "x", "t")
+    t = nest(s).loops[0]
+    assert t.name == "t"
+    assert print_expr(simplify(t.extent)) == "(C.i.extent + 15)//16*((C.j.extent + 31)//32)"
+
+
+def test_a_ragged_loop_stays_inside_the_loop_that_its_extent_depends_on():
+    s = Schedule(matmul())
+    s["C"].split(i, "io", "ii", 8, tail="ragged")
+    with pytest.raises(ScheduleError, match="ragged-outside"):
+        s["C"].reorder("ii", "io")
