@@ -40,7 +40,15 @@ class TensorlangError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.code, self.what, self.why, self.fix, self.span, self.nest)
+        return _rebuild, (
+            type(self),
+            self.code,
+            self.what,
+            self.why,
+            self.fix,
+            self.span,
+            self.nest,
+        )
 
 
 def _rebuild(
@@ -52,7 +60,11 @@ def _rebuild(
     span: Span | None,
     nest: str | None,
 ) -> TensorlangError:
-    return cls(code, what, why=why, fix=fix, span=span, nest=nest)
+    error = cls(code, what, why=why, fix=fix, span=span, nest=nest)
+    # Where there was no span, the line that unpickles is none either.
+    error.span = span
+    error.args = (error.render(),)
+    return error
 
 
 class DefinitionError(TensorlangError):

@@ -1,13 +1,14 @@
 """Where in the user's file a thing was written."""
 
 import linecache
+import os
 import sys
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,20 @@ class Span:
 def caller_span() -> Span | None:
     """The innermost frame outside this package: the user's line that called us."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and _is_ours(frame.f_code):
+    while frame is not None and _is_ours(frame):
         frame = frame.f_back
     if frame is None:
         return None
     return _span_of(frame.f_code, frame.f_lasti, frame.f_lineno)
 
 
-def _is_ours(code: CodeType) -> bool:
-    return code.co_filename.startswith(_PACKAGE) or code.co_filename.startswith("<frozen ")
+def _is_ours(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    if path.startswith("<"):
+        # No file: the __init__ that dataclasses write, and what a user gives to `python -c`.
+        own_module = str(frame.f_globals.get("__name__")).startswith("tensorlang.")
+        return own_module or path.startswith("<frozen ")
+    return path.startswith(_PACKAGE)
 
 
 def _span_of(code: CodeType, lasti: int, lineno: int) -> Span:
