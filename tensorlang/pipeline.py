@@ -70,7 +70,7 @@ class Pipeline:
     def lower(self, schedule: Schedule | None = None, *, trace: Trace | None = None) -> Program:
         """The loop IR under a schedule (none: every default); `trace` sees each pass's program."""
         schedule = self._own(schedule) if schedule is not None else Schedule(self)
-        return lower(self._algorithm, schedule.state, asserts=self._asserts, trace=trace)
+        return lower(schedule.state, self._asserts, trace=trace)
 
     def compile(self, schedule: Schedule | None = None, target: str | Target = "c") -> Kernel:
         """A Kernel for `target`: "reference", "interpreter", "c", "triton", or a Target.

@@ -6,6 +6,8 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.directives import DIRECTIVES, Directive, State
+from tensorlang.directives.copies import CloneIn, In
+from tensorlang.directives.factoring import Merge, RFactor
 from tensorlang.directives.hardware import GpuWarps, PipelineLoop
 from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tail, Tile, Unroll
 from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
@@ -16,7 +18,7 @@ from tensorlang.directives.placement import (
     StoreAt,
     StoreRoot,
 )
-from tensorlang.errors import ParseError, ScheduleError
+from tensorlang.errors import InternalError, ParseError, ScheduleError
 from tensorlang.ir.loop_nest import loop_nest
 from tensorlang.lower import lower_stages
 from tensorlang.span import Span, caller_span
@@ -61,17 +63,18 @@ class Schedule:
     their algorithm and their text are.
     """
 
-    __slots__ = ("_state", "algorithm", "applied")
+    __slots__ = ("_inputs", "_state", "algorithm", "applied")
 
     def __init__(self, pipeline: HasAlgorithm | Algorithm) -> None:
         known = isinstance(pipeline, Algorithm)
         self.algorithm: Algorithm = pipeline if known else pipeline.algorithm
         self.applied: tuple[Applied, ...] = ()
         self._state = State(self.algorithm)
+        self._inputs = {a.name for a in self.algorithm.inputs}
 
     def __getitem__(self, func: FuncName) -> "Stage":
         name = _name(func)
-        if name not in self._state.funcs:
+        if name not in self._state.funcs and name not in self._inputs:
             raise ScheduleError(
                 "unknown-func",
                 f"Pipeline {self.algorithm.name!r} has no Func {name!r} to schedule",
@@ -87,12 +90,18 @@ class Schedule:
 
     def apply(self, func: str, number: int, directive: Directive) -> None:
         """Check a directive and add it; a directive that is refused changes nothing."""
-        # Directives replace values in the two tables, so a shallow copy is enough to go back to.
-        nests, placements = dict(self._state.nests), dict(self._state.placements)
+        if func in self._inputs and not directive.on_inputs:
+            raise directive.error(
+                "input-has-no-loops",
+                f"cannot {directive.keyword} the Input {func!r}",
+                why="it is given by the call, and nothing computes it",
+                fix=f"schedule a copy of it: s[{func}].in_(consumer)",
+            )
+        before = self._state.snapshot()
         try:
             directive.apply(self._state, (func, number))
         except ScheduleError:
-            self._state.nests, self._state.placements = nests, placements
+            self._state.restore(before)
             raise
         self.applied = (*self.applied, Applied(func, number, directive))
 
@@ -123,6 +132,10 @@ class Schedule:
                 stage = (a.func, a.number)
                 line = f"s[{a.func}]" + (f".update({a.number - 1})" if a.number else "")
             line += f".{a.directive.text()}"
+            made = a.directive.makes(a.func)
+            if made is not None:
+                yield f"{made} = {line}"
+                line, stage = "", ("", -1)
         if line:
             yield line
 
@@ -151,7 +164,7 @@ class Schedule:
         """
         made = Schedule(pipeline)
         for call in parse_directives(text, path):
-            if call.func not in made.state.funcs:
+            if call.func not in made.state.funcs and call.func not in made._inputs:
                 raise _parse_error(
                     "unknown-func",
                     f"Pipeline {made.algorithm.name!r} has no Func {call.func!r}",
@@ -167,7 +180,7 @@ class Schedule:
 
     def loop_nest(self) -> str:
         """The loops as pseudo-code, outermost first, with what is computed where."""
-        return loop_nest(lower_stages(self.algorithm, self._state))
+        return loop_nest(lower_stages(self._state))
 
 
 class Stage:
@@ -261,11 +274,37 @@ class Stage:
     def store_root(self) -> "Stage":
         return self._apply(StoreRoot())
 
+    def rfactor(self, var: LoopName, factored: LoopName, *, merge: Merge = "kernel") -> "Derived":
+        return self._make(RFactor(_name(var), _name(factored), merge))
+
+    def in_(self, *consumers: FuncName) -> "Derived":
+        return self._make(In(tuple(map(_name, consumers))))
+
+    def clone_in(self, *consumers: FuncName) -> "Derived":
+        return self._make(CloneIn(tuple(map(_name, consumers))))
+
+    def _make(self, directive: Directive) -> "Derived":
+        self._apply(directive)
+        made = directive.makes(self._func)
+        if made is None:
+            raise InternalError(f"{directive.keyword} makes no Func")
+        return Derived(made)
+
     def pipeline(self, var: LoopName, stages: int = 2) -> "Stage":
         return self._apply(PipelineLoop(_name(var), stages))
 
     def gpu_warps(self, warps: int) -> "Stage":
         return self._apply(GpuWarps(warps))
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A Func that a directive made; it lives in the Schedule, which names it: `s[derived]`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 # The manual page of a directive is the docstring of its class, beside its check and application.
@@ -288,7 +327,7 @@ def _name(thing: object) -> str:
 def _loop_names(directive: Directive) -> Iterable[str]:
     for f in fields(directive):
         value = getattr(directive, f.name)
-        if f.name in ("func", "span", "tail") or f.default is not MISSING:
+        if f.name in ("func", "consumers", "span") or f.default is not MISSING:
             continue
         yield from (v for v in (value if isinstance(value, tuple) else (value,)) if type(v) is str)  # type: ignore[misc]
 

@@ -1,6 +1,8 @@
 """The directives, one family a file, and the table that a schedule's text is read with."""
 
 from tensorlang.directives.base import ROOT, Directive, Level, Placement, State
+from tensorlang.directives.copies import CloneIn, In
+from tensorlang.directives.factoring import RFactor
 from tensorlang.directives.hardware import GpuWarps, PipelineLoop
 from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tile, Unroll
 from tensorlang.directives.nest import Binding, Loop, Nest
@@ -19,6 +21,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(Split, Tile, Fuse, Reorder, Rename, Serial, Unroll),
         *(Parallel, Vectorize, GpuBlocks),
         *(ComputeInline, ComputeRoot, ComputeAt, StoreAt, StoreRoot),
+        *(RFactor, In, CloneIn),
         *(PipelineLoop, GpuWarps),
     )
 }

@@ -1,7 +1,7 @@
 """What every directive is: plain data, with its check, its application and its text."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from tensorlang.algorithm import Algorithm, FuncRecord
@@ -35,17 +35,45 @@ class Placement:
 
 
 class State:
-    """What the directives applied so far have made: a nest a stage, a placement a Func."""
+    """What the directives applied so far have made: a nest a stage, a placement a Func.
+
+    `algorithm` is the Pipeline's with the Funcs that rfactor, in_ and clone_in made.
+    """
 
     def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
-        self.funcs: Mapping[str, FuncRecord] = {f.name: f for f in algorithm.funcs}
         self.nests: dict[tuple[str, int], Nest] = {
             (f.name, n): default_nest(f, n)
             for f in algorithm.funcs
             for n in range(len(f.definitions))
         }
         self.placements: dict[str, Placement] = {}
+
+    @property
+    def funcs(self) -> Mapping[str, FuncRecord]:
+        """The Funcs by name, derived ones included."""
+        return {f.name: f for f in self.algorithm.funcs}
+
+    def snapshot(self) -> tuple[Algorithm, Mapping[Any, Nest], Mapping[str, Placement]]:
+        """What `restore` goes back to: directives replace values, and never change them."""
+        return self.algorithm, dict(self.nests), dict(self.placements)
+
+    def restore(self, saved: tuple[Algorithm, Mapping[Any, Nest], Mapping[str, Placement]]) -> None:
+        """Undo all that was applied since the snapshot."""
+        self.algorithm = saved[0]
+        self.nests, self.placements = dict(saved[1]), dict(saved[2])
+
+    def insert(self, made: FuncRecord, before: str, *changed: FuncRecord) -> None:
+        """Add a derived Func just before the Func `before`, and replace those that changed."""
+        new = {f.name: f for f in changed}
+        funcs: list[FuncRecord] = []
+        for f in self.algorithm.funcs:
+            if f.name == before:
+                funcs.append(made)
+            funcs.append(new.get(f.name, f))
+        self.algorithm = replace(self.algorithm, funcs=tuple(funcs))
+        for number in range(len(made.definitions)):
+            self.nests[made.name, number] = default_nest(made, number)
 
     def stages(self, func: str) -> tuple[Nest, ...]:
         """The nests of all the stages of a Func, in order."""
@@ -57,7 +85,13 @@ class Directive:
     """One directive on one stage.  Fields are its arguments, in the order of its text form."""
 
     keyword: ClassVar[str] = ""
+    # Whether an Input may stand in the place of a Func.
+    on_inputs: ClassVar[bool] = False
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def makes(self, func: str) -> str | None:
+        """The name of the Func that the directive makes when applied to `func`, if it makes one."""
+        return None
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
         """Check it against what stands, and change `state`."""

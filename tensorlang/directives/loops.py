@@ -175,7 +175,6 @@ class Fuse(Directive):
         loops = (*nest.loops[:at], made, *nest.loops[at + 2 :])
         state.nests[stage] = replace(nest, loops=loops, bindings=(*nest.bindings, *bindings))
 
-
     def _ragged(self, nest: Nest, outer: Loop, inner: Loop) -> Ragged | None:
         """How the extent of the fused loop depends on a loop further out."""
         if inner.ragged and inner.ragged.outer == outer.name:

@@ -15,7 +15,6 @@ from tensorlang.ir.stmt import Hints, LoopKind
 from tensorlang.ir.types import index
 from tensorlang.span import Span
 
-
 ZERO, ONE = Const(0, index), Const(1, index)
 
 
@@ -127,4 +126,3 @@ def _pure_loop(func: FuncRecord, definition: Definition, position: int) -> Loop:
     low = Var(region_name(func.name, dim, "min"))
     extent = Var(region_name(func.name, dim, "extent"))
     return Loop(name, low, extent, frozenset((name,)))
-

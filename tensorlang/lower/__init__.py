@@ -8,11 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tensorlang.algorithm import Algorithm
 from tensorlang.directives import State
 from tensorlang.ir.stmt import Assert, Program, Stmt, block
 from tensorlang.lower.build_nests import build_nests
-from tensorlang.lower.check_inputs import check_inputs
 from tensorlang.lower.check_schedule import check_lanes, check_schedule
 from tensorlang.lower.choose_placements import choose_placements
 from tensorlang.lower.infer_bounds import infer_bounds
@@ -71,33 +69,31 @@ Trace: TypeAlias = Callable[[str, Program], None]
 
 
 def lower(
-    algorithm: Algorithm,
     state: State,
+    asserts: tuple[Assert, ...],
     *,
-    asserts: tuple[Assert, ...] | None = None,
     trace: Trace | None = None,
 ) -> Program:
     """The loop program of an algorithm under a schedule.
 
     Args:
-        asserts: what a call has to check, where `check_inputs` was run before.
+        state: what the schedule's directives made.
+        asserts: what a call has to check (`check_inputs` of the algorithm).
         trace: called with the name of each pass and the program after it.
     Raises: ScheduleError for what only the whole schedule shows; DefinitionError (unbounded-index).
     """
-    asserts = check_inputs(algorithm) if asserts is None else asserts
-    program = _run(algorithm, state, PASSES, trace)
+    program = _run(state, PASSES, trace)
     return replace(program, body=block(*asserts, program.body))
 
 
-def lower_stages(algorithm: Algorithm, state: State) -> Stmt:
+def lower_stages(state: State) -> Stmt:
     """The loops as the schedule wrote them, before unrolling: for `loop_nest`."""
     names = [step.name for step in PASSES]
-    return _run(algorithm, state, PASSES[: names.index("unroll_loops")], None).body
+    return _run(state, PASSES[: names.index("unroll_loops")], None).body
 
 
-def _run(
-    algorithm: Algorithm, state: State, passes: tuple[Step, ...], trace: Trace | None
-) -> Program:
+def _run(state: State, passes: tuple[Step, ...], trace: Trace | None) -> Program:
+    algorithm = state.algorithm
     plan = Plan(algorithm, state.nests, choose_placements(algorithm, state))
     check_schedule(plan)
     program = build_nests(plan)

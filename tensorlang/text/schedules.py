@@ -26,7 +26,7 @@ class DirectiveCall:
 @cache
 def _parser() -> Lark:
     grammar = Path(__file__).with_name("schedules.lark").read_text()
-    return Lark(grammar, parser="lalr", propagate_positions=True)
+    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 
 def parse_directives(text: str, path: str = "<schedule>") -> list[DirectiveCall]:
@@ -89,8 +89,9 @@ class _Calls(Transformer[Token, Any]):
         return str(items[0]), [a for a in items[1:] if a is not None], span
 
     def chain(self, items: list[Any]) -> list[DirectiveCall]:
-        func, number, calls = str(items[0]), 0, list[DirectiveCall]()
-        for keyword, arguments, span in items[1:]:
+        # The name before `=` is the one that the directive gives in any case.
+        func, number, calls = str(items[1]), 0, list[DirectiveCall]()
+        for keyword, arguments, span in items[2:]:
             args = tuple(a for a in arguments if not isinstance(a, tuple))
             named = dict(a for a in arguments if isinstance(a, tuple))
             if keyword == "update":

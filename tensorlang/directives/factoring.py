@@ -1,0 +1,186 @@
+"""rfactor: a reduction in two steps, through a Func of partial results."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, get_args
+
+from tensorlang.algorithm import Definition, Domain, FuncRecord
+from tensorlang.directives.base import Directive, State
+from tensorlang.directives.nest import Loop, Nest, default_nest
+from tensorlang.ir.associativity import Operator, associative_operator
+from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Select, Var
+from tensorlang.ir.functions import identity, isnan
+from tensorlang.ir.walk import substitute
+
+Merge = Literal["kernel", "atomic", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class RFactor(Directive):
+    """f[x] = f[x] + e over (r, k)   ->   f_u[u, x] = 0; f_u[u, x] = f_u[u, x] + e[r := u] over k;
+    f[x] = f[x] + f_u[r, x] over r
+
+    The new Func `f_u` has `u` as its first dimension and starts at root.  Apply it to an RDom loop
+    of an update (split it first to choose how many partial results there are), before the pure
+    loops of that update are scheduled.
+
+    Args:
+        var: the RDom loop whose iterations become independent.
+        factored: the pure Var that takes its place in the new Func.
+        merge: how a GPU adds the partial results up: by a kernel of its own, by atomics, or in the
+            last program to arrive.
+    Raises: ScheduleError: not-an-update, not-a-reduction-loop, not-associative, loops-scheduled.
+    See: Halide's Stage::rfactor; Suriana, Adams, Kamil (CGO 2017).
+    """
+
+    keyword: ClassVar[str] = "rfactor"
+    var: str
+    factored: str
+    merge: Merge = "kernel"
+
+    def makes(self, func: str) -> str:
+        return f"{func}_{self.factored}"
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        loop = self.loop(nest, self.var)
+        func = state.funcs[nest.func]
+        definition = func.definitions[nest.number]
+        operator, terms = self._check(state, nest, loop, func, definition)
+        partial = self._partial(func, definition, nest, loop, operator, terms)
+        merged = self._merged(func, loop, operator, partial.name)
+        definitions = list(func.definitions)
+        definitions[nest.number] = merged
+        changed = replace(func, definitions=tuple(definitions))
+        state.insert(partial, func.name, changed)
+        state.nests[stage] = default_nest(changed, nest.number)
+
+    def _check(
+        self, state: State, nest: Nest, loop: Loop, func: FuncRecord, definition: Definition
+    ) -> tuple[Operator, tuple[Expr, ...]]:
+        pure = {v for v in definition.pure if v is not None}
+        name, what = self.makes(func.name), f"cannot rfactor {self.var!r} of {nest.stage!r}"
+        if name in {a.name for a in state.algorithm.inputs} | set(state.funcs):
+            raise self.error(
+                "func-name-taken",
+                f"{what}: there is a {name!r} already",
+                why="the new Func is named after its origin and its new Var",
+                fix=f"choose another Var than {self.factored!r}",
+            )
+        if self.merge not in get_args(Merge):
+            raise self.error(
+                "unknown-merge",
+                f"{what} with merge={self.merge!r}",
+                why="merge says how a GPU adds the partial results up",
+                fix=f"one of {', '.join(get_args(Merge))}",
+            )
+        if not loop.reduction or loop.origins & pure:
+            raise self.error(
+                "not-a-reduction-loop",
+                what,
+                why=f"{self.var!r} is no loop of an RDom alone",
+                fix="rfactor a loop that comes from an RDom variable",
+                nest=nest,
+            )
+        scheduled = [b.name for b in nest.bindings if b.name in pure]
+        if scheduled or any(inner.ragged for inner in nest.loops):
+            raise self.error(
+                "loops-scheduled",
+                what,
+                why="its pure loops are scheduled already, and the update is about to change",
+                fix="rfactor first, then schedule the pure loops of both Funcs",
+                nest=nest,
+            )
+        found = associative_operator(func.name, definition.indices, definition.values)
+        if found is None:
+            raise self.error(
+                "not-associative",
+                what,
+                why=f"the update of {func.name!r} is no known associative operation, so that its "
+                "terms cannot be grouped in another way",
+                fix="write it as a sum, prod, min, max, any, all, argmin or argmax",
+                nest=nest,
+            )
+        return found
+
+    def _partial(
+        self,
+        func: FuncRecord,
+        definition: Definition,
+        nest: Nest,
+        loop: Loop,
+        operator: Operator,
+        terms: tuple[Expr, ...],
+    ) -> FuncRecord:
+        """f_u[u, x]: the identity, then the update over the other loops of the domain."""
+        u, name = Var(self.factored), self.makes(func.name)
+        values, guards = _recovered(nest, {loop.name: u})
+        dims = tuple((v.name, v.min, v.extent) for v in nest.loops if v.reduction and v is not loop)
+        where = definition.domain.where if definition.domain else None
+        conditions = [*guards, *([] if where is None else [substitute(where, values)])]
+        index = (u, *(substitute(e, values) for e in definition.indices))
+        current = tuple(Load(name, index, k, t) for k, t in enumerate(func.dtypes))
+        taken = tuple(substitute(e, values) for e in terms)
+        step = combine(operator, current, taken)
+        condition = None
+        for e in conditions:
+            condition = e if condition is None else condition & e
+        domain = Domain(f"{func.name}_{loop.name}", dims, condition)
+        pure = (self.factored, *definition.pure)
+        start_dims = (self.factored, *func.dims)
+        start = Definition(
+            tuple(Var(v) for v in start_dims),
+            start_of(operator, func),
+            start_dims,
+            span=self.span,
+        )
+        update = Definition(index, step, pure, domain, span=definition.span)
+        return FuncRecord(name, start_dims, func.dtypes, (start, update), span=self.span)
+
+    def _merged(self, func: FuncRecord, loop: Loop, operator: Operator, partial: str) -> Definition:
+        """f[x] = f[x] + f_u[r, x] over r"""
+        index = tuple(Var(v) for v in func.dims)
+        key = (Var(loop.name), *index)
+        current = tuple(Load(func.name, index, k, t) for k, t in enumerate(func.dtypes))
+        terms = tuple(Load(partial, key, k, t) for k, t in enumerate(func.dtypes))
+        domain = Domain(loop.name, ((loop.name, loop.min, loop.extent),))
+        return Definition(
+            index, combine(operator, current, terms), func.dims, domain, span=self.span
+        )
+
+
+def _recovered(nest: Nest, values: Mapping[str, Expr]) -> tuple[dict[str, Expr], list[Expr]]:
+    """The RDom variables over the leaf loops, with `values` for some; and the masks that hold."""
+    known = dict(values)
+    reductions = {loop.name for loop in nest.loops if loop.reduction}
+    guards: list[Expr] = []
+    for binding in reversed(nest.bindings):
+        names = binding.value.free & (reductions | known.keys())
+        if names:
+            known[binding.name] = substitute(binding.value, known)
+            if binding.guard is not None:
+                guards.append(substitute(binding.guard, known))
+    return known, guards
+
+
+def start_of(operator: Operator, func: FuncRecord) -> tuple[Expr, ...]:
+    """The value of no term; of argmin and argmax it loses to every term, also in the index."""
+    if operator in ("argmin", "argmax"):
+        worst = identity("min" if operator == "argmin" else "max", func.dtypes[0])
+        return (worst, Const(func.dtypes[1].highest, func.dtypes[1]))
+    return (identity(operator, func.dtypes[0]),)
+
+
+def combine(operator: Operator, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Two partial results as one; of equal values the one with the smaller index wins."""
+    if operator not in ("argmin", "argmax"):
+        return (Binary(operator, a[0], b[0]),)
+    (best, at), (value, here) = a, b
+    pair = (value, best) if operator == "argmin" else (best, value)
+    better: Expr = Compare("lt", *pair)
+    equal: Expr = Compare("eq", value, best)
+    if value.dtype.is_float:
+        better = better | (isnan(value) & ~isnan(best))
+        equal = equal | (isnan(value) & isnan(best))
+    better = better | (equal & (here < at))
+    return Select(better, value, best), Select(better, here, at)

@@ -1,0 +1,105 @@
+"""rfactor: partial results, then their sum; equal to the definition, and refused where unproven."""
+
+import numpy as np
+import pytest
+
+from tensorlang import (
+    Func,
+    Input,
+    Pipeline,
+    RDom,
+    Schedule,
+    ScheduleError,
+    Size,
+    Var,
+    argmax,
+    f32,
+    i32,
+    i64,
+    min,
+    sum,
+)  # fmt: skip
+from tensorlang.testing import assert_equivalent
+
+M, N, K = Size("M"), Size("N"), Size("K")
+i, j = Var("i"), Var("j")
+
+
+def total(extent: int) -> Pipeline:
+    r, f = RDom("r", extent), Func("f")
+    f[()] = sum(i64(r), over=r)
+    return Pipeline("total", inputs=[], outputs={f: []})
+
+
+def test_rfactor_of_a_split_min_keeps_padding_out():
+    r, f = RDom("r", (5, 9)), Func("f")
+    f[()] = min(i64(r), over=r, initial=10**6)
+    p = Pipeline("smallest", inputs=[], outputs={f: []})
+    s = Schedule(p)
+    s[f].update().split(r, "ro", "ri", 4).split("ri", "rio", "rii", 3).rfactor("rio", "u")
+    assert p.compile(s, "interpreter")() == 5
+
+
+def test_nested_rfactor_sums_everything_once():
+    p = total(129)
+    s = Schedule(p)
+    outer = s["f"].update().split("r", "ro", "ri", 16).rfactor("ro", "u")
+    inner = s[outer].update().split("ri", "rio", "rii", 5).rfactor("rio", "v")
+    s[inner].update().parallel("v")
+    assert p.compile(s, "interpreter")() == 8256
+
+
+def test_the_new_func_has_the_factored_var_first_and_may_be_parallel():
+    a, k, c = Input("A", f32, [M, K]), RDom("k", K), Func("C")
+    c[i] = sum(a[i, k], over=k)
+    p = Pipeline("rows", inputs=[a], outputs={c: [M]})
+    s = Schedule(p)
+    made = s[c].update().split(k, "ko", "ki", 8).rfactor("ko", "u")
+    assert made.name == "C_u"
+    assert s.state.funcs["C_u"].dims == ("u", "i")
+    s[made].update().parallel("u")
+    assert_equivalent(p, s, target="interpreter")
+
+
+def test_argmax_by_parts_keeps_the_first_of_equal_values_and_nan_greatest():
+    x, r, g = Input("X", f32, [M, N]), RDom("r", N), Func("g")
+    g[i] = argmax(x[i, r], over=r)
+    p = Pipeline("p", inputs=[x], outputs={g: [M]})
+    s = Schedule(p)
+    # Strided parts: the first of equal values is in no particular part.
+    s["g_argmax"].update().split("r", "ro", "ri", 4).rfactor("ri", "u")
+    values = np.random.default_rng(0).integers(0, 3, (7, 23)).astype(np.float32)
+    values[2, 5] = values[2, 9] = np.nan
+    values[3] = -np.inf
+    np.testing.assert_array_equal(p.compile(s, "interpreter")(values), values.argmax(1))
+
+
+@pytest.mark.parametrize(
+    ("apply", "code"),
+    [
+        (lambda s: s["f"].update().rfactor("i", "u"), "not-a-reduction-loop"),
+        (lambda s: s["f"].update().rfactor("r", "u"), "not-associative"),
+        (lambda s: s["f"].rfactor("i", "u"), "not-a-reduction-loop"),
+        (lambda s: s["f"].update().rfactor("r", "u", merge="later"), "unknown-merge"),
+        (lambda s: s["f"].update().rfactor("q", "u"), "unknown-loop"),
+    ],
+)
+def test_rfactor_is_refused_where_terms_cannot_be_grouped(apply, code):
+    a, r, f = Input("A", i32, [M, K]), RDom("r", K), Func("f")
+    f[i] = 1
+    f[i] = f[i] * 2 + a[i, r]
+    s = Schedule(Pipeline("p", inputs=[a], outputs={f: [M]}))
+    with pytest.raises(ScheduleError) as caught:
+        apply(s)
+    assert caught.value.code == code
+
+
+def test_rfactor_text_is_an_assignment_that_parses_back():
+    p = total(100)
+    s = Schedule(p)
+    made = s["f"].update().split("r", "ro", "ri", 16).rfactor("ro", "u")
+    s[made].update().parallel("u")
+    assert str(s) == (
+        "f_u = s[f].update(0).split(r, ro, ri, 16).rfactor(ro, u)\ns[f_u].update(0).parallel(u)"
+    )
+    assert Schedule.parse(str(s), p) == s
