@@ -42,7 +42,7 @@ LAYERS: dict[str, set[str]] = {
     # A schedule shows its loops, so it knows the passes; they know only the directives' data.
     "lower": _BASE | {"algorithm", "directives", "target"},
     "schedule": _BASE | {"algorithm", "directives", "lower", "target", "text"},
-    "backends": _BASE | {"target"},
+    "backends": _BASE | {"machine", "target"},
     "calling": _BASE | {"arrays", "backends", "target"},
     "kernel": _BASE | {"arrays", "backends", "calling", "target"},
     "autoschedule": _WHAT_AND_HOW | {"lower"},

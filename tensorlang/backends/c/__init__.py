@@ -3,7 +3,7 @@
     program --vectorize--> lane loops --Statements, Expressions--> C text --compiler--> function
 
 Read in this order: `vectorize` (which loop becomes lanes), `statements`, `expressions`,
-`operations` (what C each node becomes), `prelude` (what C itself lacks), `toolchain` and `compiler`.
+`operations` (what each node becomes), `prelude` (what C itself lacks), `toolchain`, `compiler`.
 """
 
 from tensorlang.backends.c.executable import CExecutable

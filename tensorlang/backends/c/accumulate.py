@@ -103,12 +103,12 @@ def _cleared(parts: _Parts) -> Stmt:
 
 def _combined(parts: _Parts, core: Store) -> Stmt:
     """parts[:8] op= parts[8:16], ...; then f[p] = f[p] op parts[l], one after another."""
-    l = Var(parts.lane.var)
+    at = Var(parts.lane.var)
     joins = [
-        parts.vector(integer(0), parts.joined(l, parts.load(total(l, integer(k * parts.width)))))
+        parts.vector(integer(0), parts.joined(at, parts.load(total(at, integer(k * parts.width)))))
         for k in range(1, parts.vectors)
     ]
     current = Load(core.buffer, core.indices, 0, parts.dtype)
-    total_ = replace(core, values=(Binary(parts.op, current, parts.load(l)),))
+    total_ = replace(core, values=(Binary(parts.op, current, parts.load(at)),))
     last = replace(parts.vector(integer(0), total_), kind=LoopKind.SERIAL)
     return block(*joins, last)

@@ -1,6 +1,6 @@
 """Lines of C, indented as they are nested."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
@@ -17,7 +17,7 @@ class Code:
             self._lines.append("    " * self._depth + part if part else "")
 
     @contextmanager
-    def block(self, head: str = "", tail: str = "") -> Iterator[None]:
+    def block(self, head: str = "", tail: str = "") -> Generator[None]:
         """`head { ... } tail`"""
         self.line(f"{head} {{" if head else "{")
         self._depth += 1
@@ -26,7 +26,7 @@ class Code:
         self.line("}" + (f" {tail}" if tail else ""))
 
     @contextmanager
-    def else_block(self) -> Iterator[None]:
+    def else_block(self) -> Generator[None]:
         """`else { ... }`, joined to the brace that the last line closed."""
         assert self._lines[-1].strip() == "}"
         self._lines[-1] += " else {"

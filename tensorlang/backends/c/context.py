@@ -8,6 +8,7 @@ from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.names import Names
 from tensorlang.backends.c.prelude import Prelude
 from tensorlang.backends.c.storage import Storage
+from tensorlang.backends.c.values import Value
 from tensorlang.ir.expr import Expr, Var
 from tensorlang.ir.linear import Linear, to_linear
 from tensorlang.ir.types import index
@@ -86,6 +87,12 @@ class Unit:
     prelude: Prelude = field(default_factory=Prelude)
     storages: dict[str, Storage] = field(default_factory=dict[str, Storage])
     notes: list[str] = field(default_factory=list[str])
+
+    def type_of(self, value: Value) -> str:
+        """The C type that a variable for the value has."""
+        if value.is_bool and value.type.lanes == 1:
+            return "bool"
+        return self.prelude.type(value.type)
 
     def note(self, text: str) -> None:
         """Tell the user once what was ignored or is slow, and the remedy."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tensorlang.backends.c.prelude import Prelude
 from tensorlang.backends.c.types import CType, carried, is_rounded
-from tensorlang.backends.c.values import LOOSE, SUM, UNARY, Value, as_mask, converted, widened
+from tensorlang.backends.c.values import LOOSE, SUM, UNARY, Value, as_mask, converted
 from tensorlang.ir.types import DType
 
 

@@ -1,7 +1,7 @@
 """Quotients and remainders that need no correction: of what is never negative, by a constant."""
 
 from tensorlang.backends.c.context import Scope
-from tensorlang.backends.c.values import LOOSE, PRODUCT, SUM, Value
+from tensorlang.backends.c.values import LOOSE, PRODUCT, Value
 from tensorlang.ir.expr import Binary, Const, Expr, Var
 from tensorlang.ir.ranges import UNKNOWN, Range, range_of
 from tensorlang.ir.types import index
@@ -25,9 +25,9 @@ def divided(e: Binary, operands: list[Value], scope: Scope) -> Value | None:
         if power & (power - 1) == 0:
             # A shift floors.
             text = (
-                f"{a.within(SUM)} >> {power.bit_length() - 1}"
+                f"{a.within(PRODUCT)} >> {power.bit_length() - 1}"
                 if e.op == "floordiv"
-                else f"{a.within(SUM)} & {power - 1}"
+                else f"{a.within(PRODUCT)} & {power - 1}"
             )
             return Value(text, a.type, LOOSE)
     return None

@@ -214,28 +214,20 @@ class Expressions:
             renamed = {**self._scope.renamed, lane.var: j}
             scope = replace(self._scope, lane=None, renamed=renamed, cells=())
             text = Expressions(unit, scope, under=self._guards.get(e)).scalar(e)
-            unit.code.line(f"{name}[{at}] = {'-' if e.dtype.is_bool else ''}({text});")
+            # A mask has all bits set where a bool is 1.
+            unit.code.line(f"{name}[{at}] = {f'-({text})' if e.dtype.is_bool else text};")
         return Value(name, result, ATOM, e.dtype.is_bool)
 
     def _kept(self, wanted: Wanted, value: Value) -> Value:
         """The value under a name of its own where it is used again or has grown long."""
-        e, mode = wanted
+        e, _ = wanted
         if value.binds == ATOM and (isinstance(e, (Const, Name)) or value.text.isidentifier()):
             return value
         uses = self._uses[wanted]
         if uses == 0 or (uses == 1 and len(value.text) <= _LONGEST):
             return value
-        if isinstance(e, Load):
-            wish = f"{e.buffer.rpartition('.')[2]}_at"
-        else:
-            wish = "t"
-        name = self._unit.names.fresh(wish)
-        type_name = (
-            "bool"
-            if value.is_bool and value.type.lanes == 1
-            else self._unit.prelude.type(value.type)
-        )
-        self._unit.code.line(f"const {type_name} {name} = {value.text};")
+        name = self._unit.names.fresh(f"{e.buffer}_at" if isinstance(e, Load) else "t")
+        self._unit.code.line(f"const {self._unit.type_of(value)} {name} = {value.text};")
         return replace(value, text=name, binds=ATOM)
 
 

@@ -1,6 +1,6 @@
 """Under which condition each part of an expression is needed at all.
 
-    select(c, A[i], B[i]):  A[i] is needed where c, B[i] where ~c;  a part needed twice, where either
+    select(c, A[i], B[i])   needs A[i] where c and B[i] where ~c; what is needed twice, where either
 
 A `select` is lazy, so a load in a side that is not chosen must not be made.
 """

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from tensorlang.ir.stmt import Allocate, For, Let, Program, walk
 
 _KEYWORDS = frozenset(
-    "auto OUT_OF_MEMORY break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while bool true false asm typeof main arguments status "
-    "NULL NAN INFINITY HUGE_VAL HUGE_VALF HUGE_VALL MATH_ERRNO EOF RAND_MAX EXIT_SUCCESS "
-    "EXIT_FAILURE MB_CUR_MAX CHAR_BIT FP_NAN FP_INFINITE FP_ZERO FP_SUBNORMAL FP_NORMAL "
-    "malloc free calloc realloc memcpy memset posix_memalign abs labs div ldiv exit abort atexit "
-    "rand srand system qsort bsearch strtol strtod atoi atof getenv size_t ptrdiff_t wchar_t "
-    "linux unix".split()
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long register restrict return short signed sizeof static struct switch typedef union
+    unsigned void volatile while bool true false asm typeof main arguments status OUT_OF_MEMORY
+    NULL NAN INFINITY HUGE_VAL HUGE_VALF HUGE_VALL MATH_ERRNO EOF RAND_MAX EXIT_SUCCESS
+    EXIT_FAILURE MB_CUR_MAX CHAR_BIT FP_NAN FP_INFINITE FP_ZERO FP_SUBNORMAL FP_NORMAL
+    malloc free calloc realloc memcpy memset posix_memalign aligned_alloc abs labs div ldiv exit
+    abort atexit rand srand system qsort bsearch strtol strtod atoi atof getenv size_t ptrdiff_t
+    wchar_t linux unix
+    """.split()  # noqa: SIM905 (a table of words reads better than a list of strings)
 )
 # Typedefs, helpers of the prelude (all end in a type: exp_f32x8), libm, and what C reserves.
 _TAKEN = re.compile(

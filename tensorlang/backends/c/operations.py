@@ -16,10 +16,8 @@ from tensorlang.backends.c.values import (
     Value,
     as_mask,
     constant,
-    converted,
     widened,
 )
-from tensorlang.errors import InternalError
 from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Promise, Select, Unary
 from tensorlang.ir.types import DType
 
@@ -38,10 +36,20 @@ class Operations:
         self._unit = unit
         self._prelude = unit.prelude
         self._scope = scope
+        self._writers: dict[type[Expr], Callable[[Any, list[Value]], Value]] = {
+            Const: self._constant,
+            Promise: self._promise,
+            Cast: self._cast,
+            Unary: self._unary,
+            Binary: self._binary,
+            Compare: self._compare,
+            Select: self._select,
+            Call: self._call,
+        }
 
     def value(self, e: Expr, operands: list[Value]) -> Value:
         """The node over its operands."""
-        return _WRITERS[type(e)](self, e, operands)
+        return self._writers[type(e)](e, operands)
 
     def fused(self, e: Expr, operands: list[Value]) -> Value:
         """a*b + c with one rounding."""
@@ -180,15 +188,3 @@ class Operations:
             return Value(text, CType("bool"), LOOSE, is_bool=True)
         mask = self._prelude.type(a.type.mask)
         return Value(f"({mask})({text})", a.type.mask, UNARY, is_bool=True)
-
-
-_WRITERS: dict[type[Expr], Callable[[Operations, Any, list[Value]], Value]] = {
-    Const: Operations._constant,
-    Promise: Operations._promise,
-    Cast: Operations._cast,
-    Unary: Operations._unary,
-    Binary: Operations._binary,
-    Compare: Operations._compare,
-    Select: Operations._select,
-    Call: Operations._call,
-}

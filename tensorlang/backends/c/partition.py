@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.corners import slack_of
 from tensorlang.backends.c.rewriting import all_of, either, less, otherwise, total
-from tensorlang.ir.expr import Binary, Const, Expr, Var
+from tensorlang.ir.expr import Binary, Expr, Var
 from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import Linear, integer, to_expr
 from tensorlang.ir.stmt import Block, For, If, Let, LoopKind, Stmt, block, map_children

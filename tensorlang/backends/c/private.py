@@ -10,7 +10,7 @@ from tensorlang.ir.walk import rewrite
 
 
 def private_to_lanes(stmt: Stmt, lane: str, first: Expr, width: int) -> Stmt:
-    """allocate f[dims] in lanes j = first ...  ->  allocate f[dims, width], indexed by j - first."""
+    """allocate f[dims] in lanes j = first ...  ->  allocate f[dims, width], index j - first."""
     return _Private(less(Var(lane), first), width).visit(stmt, frozenset())
 
 

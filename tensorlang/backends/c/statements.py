@@ -1,8 +1,7 @@
 """Statements as C."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from math import prod
 from pathlib import PurePath
 
 from tensorlang.backends.c.cells import cells_of
@@ -41,14 +40,20 @@ class Statements:
         self._unit = unit
         self._code = unit.code
 
-    def write(self, stmt: Stmt, scope: Scope) -> None:
-        """Write one statement and all below it."""
+    def write(self, stmt: Stmt, scope: Scope, *, alone: bool = True) -> None:
+        """Write one statement and all below it.
+
+        Args: alone: whether nothing else stands in the C block, so that names need no other.
+        """
         match stmt:
             case Block():
                 self._block(stmt, scope)
             case Stage():
                 self._code.line(f"// {_title(stmt)}")
-                self.write(stmt.body, scope)
+                self.write(stmt.body, scope, alone=alone)
+            case For(kind=LoopKind.VECTORIZED) | Let() | Allocate() if not alone:
+                with self._code.block():
+                    self.write(stmt, scope)
             case For():
                 self._loop(stmt, scope)
             case Let():
@@ -69,11 +74,8 @@ class Statements:
             if slow is not None:
                 with self._code.else_block():
                     self.write(slow, scope)
-            elif isinstance(s, (Let, Allocate)):
-                with self._code.block():
-                    self.write(s, scope)
             else:
-                self.write(s, scope)
+                self.write(s, scope, alone=len(stmt.statements) == 1)
             previous = s
 
     def _scalar(self, e: Expr, scope: Scope) -> str:
@@ -94,10 +96,9 @@ class Statements:
     def _lanes(self, loop: For, scope: Scope) -> None:
         assert isinstance(loop.extent, Const)
         lane = Lane(loop.var, int(loop.extent.value), loop.min)
-        with self._code.block():
-            name = self._unit.names[loop.var]
-            self._code.line(f"const int64_t {name} = {self._scalar(loop.min, scope)};")
-            self.write(loop.body, replace(scope, lane=lane))
+        name = self._unit.names[loop.var]
+        self._code.line(f"const int64_t {name} = {self._scalar(loop.min, scope)};")
+        self.write(loop.body, replace(scope, lane=lane))
 
     def _parallel(self, loop: For, scope: Scope) -> None:
         if scope.in_parallel:
@@ -127,36 +128,25 @@ class Statements:
                 self._around_cells(loop, scope, cells)
 
     def _around_cells(self, loop: For, scope: Scope, cells: tuple[Cell, ...]) -> None:
-        with self._braces(needed=isinstance(loop.extent, Const)):
-            held = tuple(read_cell(cell, scope, self._unit) for cell in cells)
-            self._counted(loop, replace(scope, cells=(*scope.cells, *held)))
-            for cell in held:
-                write_cell(cell, scope, self._unit)
+        held = tuple(read_cell(cell, scope, self._unit) for cell in cells)
+        self._counted(loop, replace(scope, cells=(*scope.cells, *held)))
+        for cell in held:
+            write_cell(cell, scope, self._unit)
 
     def _counted(self, loop: For, scope: Scope, *, parallel: bool = False) -> None:
         name = self._unit.names[loop.var]
         end = to_expr(to_linear(loop.min) + to_linear(loop.extent))
-        with self._braces(needed=not isinstance(end, (Const, Name))):
-            first, last = self._scalar(loop.min, scope), self._scalar(end, scope)
-            if not isinstance(end, (Const, Name)):
-                bound = self._unit.names.fresh(f"{name}_end")
-                self._code.line(f"const int64_t {bound} = {last};")
-                last = bound
-            if parallel:
-                self._code.pragma("omp parallel for schedule(dynamic)")
-            low = range_over(loop.min, scope)[0]
-            inside = scope.natural | {loop.var} if low is not None and low >= 0 else scope.natural
-            head = f"for (int64_t {name} = {first}; {name} < {last}; ++{name})"
-            with self._code.block(head):
-                self.write(loop.body, replace(scope, natural=inside))
-
-    @contextmanager
-    def _braces(self, *, needed: bool) -> Iterator[None]:
-        if needed:
-            with self._code.block():
-                yield
-        else:
-            yield
+        first, last = self._scalar(loop.min, scope), self._scalar(end, scope)
+        if not isinstance(end, (Const, Name)):
+            bound = self._unit.names.fresh(f"{name}_end")
+            self._code.line(f"const int64_t {bound} = {last};")
+            last = bound
+        if parallel:
+            self._code.pragma("omp parallel for schedule(dynamic)")
+        low = range_over(loop.min, scope)[0]
+        inside = scope.natural | {loop.var} if low is not None and low >= 0 else scope.natural
+        with self._code.block(f"for (int64_t {name} = {first}; {name} < {last}; ++{name})"):
+            self.write(loop.body, replace(scope, natural=inside))
 
     def _each_lane(self, stmt: Stmt, scope: Scope) -> None:
         """The statement for one lane after another."""
@@ -165,8 +155,8 @@ class Statements:
         name = self._unit.names.fresh(lane.var.rpartition(".")[2])
         first = scope.renamed.get(lane.var) or self._unit.names[lane.var]
         self._unit.note(
-            f"the vectorized loop '{lane.var}' is partly scalar: what it does differs in shape from "
-            "lane to lane; vectorize another loop"
+            f"the vectorized loop '{lane.var}' is partly scalar: what it does differs in shape "
+            "from lane to lane; vectorize another loop"
         )
         head = f"for (int64_t {name} = {first}; {name} < {first} + {lane.width}; ++{name})"
         with self._code.block(head):
@@ -213,15 +203,9 @@ class Statements:
             integer(buffer.fold[k]) if buffer.fold and buffer.fold[k] else dim.extent
             for k, dim in enumerate(buffer.dims)
         ]
-        sizes = [int(e.value) for e in extents if isinstance(e, Const)]
-        if len(sizes) < len(extents):
-            self._on_heap(stmt, extents, scope)
-            return
-        count = 1
-        for size in sizes:
-            count *= max(size, 0)
-        bits = sum(stored(dtype).bits for dtype in buffer.dtypes)
-        if count * bits // 8 > _MOST_ON_STACK:
+        count = _constant_count(extents)
+        bits = max(stored(dtype).bits for dtype in buffer.dtypes)
+        if count is None or count * bits // 8 > _MOST_ON_STACK:
             self._on_heap(stmt, extents, scope)
             return
         storage = self._laid_out(buffer, extents, scope)
@@ -253,9 +237,10 @@ class Statements:
         """Row by row, the last dimension contiguous."""
         strides: list[Expr] = [integer(1)]
         for k in reversed(range(1, len(extents))):
-            stride = Binary("mul", strides[0], extents[k])
-            if isinstance(strides[0], Const) and isinstance(extents[k], Const):
-                stride = integer(int(strides[0].value) * max(0, int(extents[k].value)))
+            inner, extent = strides[0], extents[k]
+            stride: Expr = Binary("mul", inner, extent)
+            if isinstance(inner, Const) and isinstance(extent, Const):
+                stride = integer(int(inner.value) * max(0, int(extent.value)))
             else:
                 name = f"{buffer.name}.stride{k - 1}"
                 text = self._scalar(stride, scope)
@@ -276,6 +261,12 @@ class Statements:
         )
         self._unit.storages[buffer.name] = storage
         return storage
+
+
+def _constant_count(extents: list[Expr]) -> int | None:
+    """How many elements, where that is known."""
+    sizes = [max(0, int(e.value)) for e in extents if isinstance(e, Const)]
+    return prod(sizes) if len(sizes) == len(extents) else None
 
 
 def _title(stage: Stage) -> str:

@@ -9,7 +9,7 @@ from tensorlang.ir.types import DType
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A buffer in C: for each component a pointer and strides, for each dimension a min and fold."""
+    """A buffer in C: pointers and strides by component, mins and folds by dimension."""
 
     pointers: tuple[str, ...]
     dtypes: tuple[DType, ...]

@@ -142,10 +142,8 @@ class _Writer:
         return values if len(values) == 1 else [self._named(value) for value in values]
 
     def _named(self, value: Value) -> Value:
-        is_scalar_bool = value.is_bool and value.type.lanes == 1
-        type_name = "bool" if is_scalar_bool else self._unit.prelude.type(value.type)
         name = self._unit.names.fresh("t")
-        self._unit.code.line(f"const {type_name} {name} = {value.text};")
+        self._unit.code.line(f"const {self._unit.type_of(value)} {name} = {value.text};")
         return replace(value, text=name)
 
     def _cell(self, component: int, *, vector: bool) -> Cell | None:
@@ -161,8 +159,9 @@ def fused_of(store: Store) -> Expr | None:
     if not (isinstance(value, Binary) and value.op == "add" and value.dtype in (f32, f64)):
         return None
     for old, product in ((value.a, value.b), (value.b, value.a)):
-        is_old = isinstance(old, Load) and old.buffer == store.buffer
-        same = is_old and all(a is b for a, b in zip(old.indices, store.indices, strict=True))
+        if not (isinstance(old, Load) and old.buffer == store.buffer):
+            continue
+        same = all(a is b for a, b in zip(old.indices, store.indices, strict=True))
         if same and isinstance(product, Binary) and product.op == "mul":
             return value
     return None
@@ -178,7 +177,7 @@ def read_cell(cell: Cell, scope: Scope, unit: Unit) -> Cell:
         element = Value(f"{unit.prelude.helper('load', held)}({address})", held)
     value = from_stored(element, dtype, unit)
     name = unit.names.fresh(f"{cell.buffer.rpartition('.')[2]}_held")
-    unit.code.line(f"{_type_of(value, unit)} {name} = {value.text};")
+    unit.code.line(f"{unit.type_of(value)} {name} = {value.text};")
     return replace(cell, variable=name)
 
 
@@ -198,10 +197,6 @@ def _of_cell(cell: Cell, dtype: DType) -> Value:
     if dtype.is_bool and cell.lanes > 1:
         type_ = CType("i8", cell.lanes)
     return Value(cell.variable, type_, is_bool=dtype.is_bool)
-
-
-def _type_of(value: Value, unit: Unit) -> str:
-    return "bool" if value.is_bool and value.type.lanes == 1 else unit.prelude.type(value.type)
 
 
 def _address(cell: Cell, scope: Scope, unit: Unit) -> tuple[CType, str]:

@@ -5,8 +5,8 @@ in it runs in all its lanes at once.  Of a nest of vectorized loops one becomes 
 others become blocks held in registers, or serial loops.
 
     vectorized i in [0, 128): vectorized j in [0, N): if j < M: C[i, j] = ...
-->  if (N - 1 < M):  for i: for j.block: vectorized j in [j.block*8, +8): C[i, j] = ...   and the rest
-    else:            the same over j in [0, min(N, M))
+->  if N - 1 < M:  for i: for j_8: vectorized j in [j_8*8, +8): C[i, j] = ...  and the rest
+    else:          the same over j in [0, min(N, M))
 """
 
 from collections.abc import Callable, Sequence

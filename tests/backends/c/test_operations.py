@@ -1,4 +1,4 @@
-"""Every operation on every dtype gives the bits that numerics.py says, in scalar and vector code."""
+"""Every operation on every dtype gives the bits that numerics.py says, in vectors too."""
 
 import math
 from collections.abc import Callable
@@ -38,7 +38,9 @@ def values(dtype: DType, seed: int, count: int = 301) -> np.ndarray:
         return rng.permutation(np.concatenate([np.array(edges, made), small, bits])[:count])
     bits = np.frombuffer(rng.bytes(count * made.itemsize), made)
     edges = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, math.inf, -math.inf, math.nan, 127.0, 1e-8]
-    numbers = np.concatenate([edges, [dtype.largest, -dtype.largest], rng.normal(0, 30, count // 2)])
+    numbers = np.concatenate(
+        [edges, [dtype.largest, -dtype.largest], rng.normal(0, 30, count // 2)]
+    )
     with numerics.quiet():
         plain = numerics.pack(dtype)(numerics.cast(numerics_f64, dtype)(numbers))
         if dtype.name == "tf32":
@@ -99,7 +101,9 @@ def check(
             if bad.size:
                 k = bad[0]
                 given = [c[k] for c in carried]
-                wrong.append(f"{name} {kind.value}: {given} -> {found[k]}, not {want[k]} ({bad.size})")
+                wrong.append(
+                    f"{name} {kind.value}: {given} -> {found[k]}, not {want[k]} ({bad.size})"
+                )
     assert wrong == []
 
 
@@ -132,9 +136,7 @@ def test_operators_mean_what_numerics_says(dtype: DType) -> None:
 def test_shifts_by_any_amount(dtype: DType) -> None:
     a, b = load("A", dtype), load("B", dtype)
     amounts = np.random.default_rng(3).integers(0, dtype.bits + 5, 301)
-    cases = {
-        op: (Binary(op, a, b), dtype, numerics.binary(op, dtype)) for op in ("shl", "shr")
-    }
+    cases = {op: (Binary(op, a, b), dtype, numerics.binary(op, dtype)) for op in ("shl", "shr")}
     inputs = {"A": (dtype, values(dtype, 1)), "B": (dtype, amounts.astype(numerics.storage(dtype)))}
     check(dtype, cases, inputs)
 

@@ -1,4 +1,4 @@
-"""Small loop programs, each with something that vector code can get wrong, against the interpreter."""
+"""Small loop programs, with what vector code can get wrong, in C and in the interpreter."""
 
 import numpy as np
 import pytest
@@ -158,7 +158,8 @@ program p(N, K; I: i32[K]) -> B: i32[N]:
   vectorized i in [0, N):
     B[i] = 0:i32
   for reduction k in [0, K):
-    B[index(min(max(I[k], 0:i32), i32(N - 1)))] = B[index(min(max(I[k], 0:i32), i32(N - 1)))] + 1:i32
+    let at = index(min(max(I[k], 0:i32), i32(N - 1)))
+    B[at] = B[at] + 1:i32
 """,
     "a scan along the outer loop": """
 program p(N, K; A: f32[K, N]) -> B: f32[K, N]:
