@@ -38,11 +38,11 @@ from tensorlang.ir.types import (
     Scalar,
     bool_,
     f32,
+    float_of,
     i32,
     i64,
     index,
     promote,
-    round_float,
     set_cast,
 )
 
@@ -102,7 +102,8 @@ def as_expr(value: object, like: DType | None = None) -> "Expr":
     if isinstance(value, Operators):
         return value.as_expr()
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-        value = value.item()  # type: ignore[union-attr]
+        array: Any = value
+        value = array.item()
     if not isinstance(value, (bool, int, float)):
         raise _not_an_operand(value)
     if like is None:
@@ -417,7 +418,7 @@ def _held(value: Scalar, dtype: DType) -> Scalar:
     if dtype.is_bool:
         return bool(value)
     if dtype.is_float:
-        return round_float(float(value), dtype)
+        return float_of(value, dtype)
     return wrap(int(value), dtype)
 
 

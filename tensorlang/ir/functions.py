@@ -5,6 +5,7 @@ bits on every backend.  The others are accurate to a documented number of ulp pe
 (`tensorlang.testing` checks them against it).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,7 @@ from tensorlang.ir.expr import (
     Const,
     Expr,
     Operand,
+    Operators,
     Promise,
     Select,
     arithmetic,
@@ -85,12 +87,7 @@ FUNCTIONS: dict[str, Function] = _table(
 def call(name: str, *args: Operand) -> Expr:
     """FUNCTIONS[name](*args), with the arguments promoted by its rule."""
     function = FUNCTIONS[name]
-    dtypes = [as_expr(a).dtype for a in args if not isinstance(a, (bool, int, float))]
-    like = dtypes[0] if dtypes else f32
-    operands = [as_expr(a, like) for a in args]
-    for k in range(1, len(operands)):
-        operands[0], operands[k] = together(operands[0], operands[k], f"`{name}`")
-    operands = [cast(operands[0].dtype, e) for e in operands]
+    operands = _all_together(args, f"`{name}`")
     dtype = operands[0].dtype
     if function.rule == "random":
         return Call(name, tuple(cast(i64, e) for e in operands), f32)
@@ -101,6 +98,15 @@ def call(name: str, *args: Operand) -> Expr:
     if dtype.is_bool:
         operands, dtype = [cast(i32, e) for e in operands], i32
     return Call(name, tuple(operands), bool_ if function.rule == "test" else dtype)
+
+
+def _all_together(args: Sequence[Operand], what: str) -> list[Expr]:
+    """All as expressions of their common dtype, which Python scalars take and never widen."""
+    typed = [a for a in args if isinstance(a, Operators)]
+    common = as_expr(typed[0] if typed else args[0])
+    for a in (*typed, *args):
+        common, _ = together(common, a, what)
+    return [together(common, a, what)[1] for a in args]
 
 
 def abs(a: Operand) -> Expr:
@@ -276,20 +282,18 @@ def select(*args: Operand) -> Expr:
             why="the last value is the one for points where no condition holds",
             fix="select(condition, a, b) or select(c1, a, c2, b, otherwise)",
         )
-    *pairs, otherwise = args
-    result: Operand = otherwise
-    for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
+    *values, result = _all_together((*args[1:-1:2], args[-1]), "select")
+    for condition, value in reversed(list(zip(args[:-1:2], values, strict=True))):
         test = as_expr(condition)
         if not test.dtype.is_bool:
             raise DefinitionError(
                 "condition-not-bool",
-                f"the condition of select is a {test.dtype}",
+                f"the condition of select is of dtype {test.dtype}",
                 why="a condition is a bool, and numbers are not converted silently",
                 fix="compare, as in select(e != 0, a, b)",
             )
-        a, b = together(value, result, "select")
-        result = Select(test, a, b)
-    return as_expr(result)
+        result = Select(test, value, result)
+    return result
 
 
 def identity(op: str, dtype: DType) -> Const:

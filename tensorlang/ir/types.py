@@ -159,6 +159,17 @@ def accumulator(dtype: DType) -> DType:
     return dtype
 
 
+def float_of(value: Scalar, dtype: DType) -> float:
+    """The float of `dtype` nearest to a number, ties to even."""
+    extra = value.bit_length() - 53 if isinstance(value, int) else 0
+    if not isinstance(value, int) or extra <= 0 or dtype is f64:
+        return round_float(float(value), dtype)
+    # Rounding to the nearest double first could make a tie; a last bit that is set cannot be one.
+    head = abs(value) >> extra
+    inexact = abs(value) != head << extra
+    return round_float(math.copysign((head | inexact) << extra, value), dtype)
+
+
 def round_float(value: float, dtype: DType) -> float:
     """The float of `dtype` nearest to `value`, ties to even; f8 saturates, others go to inf."""
     if math.isnan(value):
