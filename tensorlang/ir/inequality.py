@@ -45,6 +45,7 @@ class Known:
     ends: Mapping[Expr, Range] = field(default_factory=dict[Expr, Range])
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     _ranges: dict[Expr, Range] = field(default_factory=dict[Expr, Range])
+    _ranked: dict[Expr, tuple[int, bool]] = field(default_factory=dict[Expr, tuple[int, bool]])
     _proved: dict[object, bool] = field(default_factory=dict[object, bool])
     _points: list[list[Point]] = field(default_factory=list[list[Point]])
 
@@ -118,8 +119,12 @@ class Known:
 
     def rank(self, term: Expr) -> tuple[int, bool]:
         """Inner names first; of one name, what is built from it before the name itself."""
-        rank = max((self.ranks.get(name, 0) for name in term.free), default=0)
-        return rank, bool(term.children)
+        if term not in self._ranked:
+            ranks = self.ranks
+            names = term.free if len(term.free) < len(ranks) else ranks.keys() & term.free
+            rank = max((ranks.get(name, 0) for name in names), default=0)
+            self._ranked[term] = rank, bool(term.children)
+        return self._ranked[term]
 
 
 def tightened(form: Linear) -> Linear:

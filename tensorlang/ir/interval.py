@@ -6,7 +6,7 @@ Exact for linear forms, also where ranges depend on each other (j in [0, i], i i
 eliminated in the order of that dependence.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -154,7 +154,7 @@ class _Bounds:
         self.outside = facts
         # How many sides of selects may still be looked at on their own, shared by them all.
         self.contexts = contexts
-        self.order = _dependence_order(ranges)
+        self.needs = {name: _needed(ranges, (name,)) for name in ranges}
         self.varying = frozenset(ranges)
         self.splits = _SPLITS
         self.memo: dict[Expr, Interval] = {}
@@ -176,41 +176,58 @@ class _Bounds:
 
     def end(self, form: Linear, side: Side) -> Expr | None:
         """The lowest or highest value of a form."""
+        total = form
         eliminated: set[str] = set()
         while True:
-            varying = [atom for atom in form.terms if self.varies(atom)]
-            if not varying:
-                plain = all(isinstance(atom, Name) for atom in form.terms)
-                return to_expr(form) if plain else self.facts.simplified(to_expr(form))
-            split = self._split(form, varying, side)
-            if split is not None:
-                return split[0]
-            atom = self._next(varying)
-            if isinstance(atom, Name):
-                if atom.name in eliminated:
+            compound = [e for e in total.terms if not isinstance(e, Name) and self.varies(e)]
+            if compound:
+                split = self._split(total, compound, side)
+                if split is not None:
+                    return split[0]
+                bounded = self._bounded(total, compound, side)
+            else:
+                names = self._independent(total)
+                if not names:
+                    return self._closed(total)
+                if not eliminated.isdisjoint(name.name for name in names):
                     return None
-                eliminated.add(atom.name)
-            bound = self._atom_end(atom, form.terms[atom], side)
+                eliminated.update(name.name for name in names)
+                bounded = self._bounded(total, names, side)
+            if bounded is None:
+                return None
+            total = bounded
+
+    def _closed(self, form: Linear) -> Expr:
+        plain = all(isinstance(atom, Name) for atom in form.terms)
+        return to_expr(form) if plain else self.facts.simplified(to_expr(form))
+
+    def _independent(self, form: Linear) -> list[Name]:
+        """The varying names of a form on which no other of them depends."""
+        names = {atom.name: atom for atom in form.terms if isinstance(atom, Name)}
+        varying = [name for name in names if name in self.varying]
+        needed = {n for name in varying for n in self.needs[name] if n != name}
+        return [names[name] for name in varying if name not in needed]
+
+    def _bounded(self, form: Linear, atoms: Sequence[Expr], side: Side) -> Linear | None:
+        """The form with the end of each atom for the atom."""
+        terms = dict(form.terms)
+        coefficients = [terms.pop(atom) for atom in atoms]
+        parts: list[Linear] = []
+        for atom, coefficient in zip(atoms, coefficients, strict=True):
+            bound = self._atom_end(atom, coefficient, side)
             if bound is None:
                 return None
-            form = form.without(atom).plus(to_linear(canonical(bound)), form.terms[atom])
-
-    def _next(self, varying: list[Expr]) -> Expr:
-        """Nested atoms first, then names before those on which their ranges depend."""
-        for atom in varying:
-            if not isinstance(atom, Name):
-                return atom
-        names = {atom.name: atom for atom in varying if isinstance(atom, Name)}
-        return next(names[name] for name in self.order if name in names)
+            parts.append(to_linear(canonical(bound)) * coefficient)
+        return Linear(form.constant, terms).plus_all(parts)
 
     def _atom_end(self, atom: Expr, coefficient: int, side: Side) -> Expr | None:
         high = (side == "hi") == (coefficient > 0)
         interval = self.ranges[atom.name] if isinstance(atom, Name) else self.interval(atom)
         return interval.hi if high else interval.lo
 
-    def _split(self, form: Linear, varying: list[Expr], side: Side) -> tuple[Expr | None] | None:
+    def _split(self, form: Linear, compound: list[Expr], side: Side) -> tuple[Expr | None] | None:
         """rest + min(a, b) -> min(rest + a, rest + b) where rest and a or b vary together."""
-        for atom in varying:
+        for atom in compound:
             if not isinstance(atom, Binary) or atom.op not in ("min", "max") or self.splits == 0:
                 continue
             rest = form.without(atom)

@@ -4,7 +4,7 @@ An atom is whatever is not itself a sum: a name, a quotient, a remainder, min, m
 cast, or a product of two or more of these.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -37,6 +37,15 @@ class Linear:
         for atom, coefficient in other.terms.items():
             _accumulate(terms, atom, factor * coefficient)
         return Linear(self.constant + factor * other.constant, terms)
+
+    def plus_all(self, others: "Iterable[Linear]") -> "Linear":
+        """The sum of this and all the others."""
+        total, terms = self.constant, dict(self.terms)
+        for other in others:
+            total += other.constant
+            for atom, coefficient in other.terms.items():
+                _accumulate(terms, atom, coefficient)
+        return Linear(total, terms)
 
     def __mul__(self, factor: int) -> "Linear":
         if factor == 0:
@@ -216,16 +225,28 @@ def _multiple(atom: Expr, coefficient: int) -> Expr:
 
 
 def factors_of(atom: Expr) -> tuple[Expr, ...]:
-    """The factors of a product, in order; any other atom alone."""
+    """The factors of a product, in order; any other atom, and a product of very many, alone."""
+    if not _is_product(atom):
+        return (atom,)
     factors: list[Expr] = []
     stack = [atom]
     while stack:
         e = stack.pop()
-        if isinstance(e, Binary) and e.op == "mul" and e.dtype is index:
+        if isinstance(e, Binary) and _is_product(e):
             stack += (e.b, e.a)
         else:
             factors.append(e)
+        if len(factors) + len(stack) > _MOST_FACTORS:
+            return (atom,)
     return tuple(factors)
+
+
+def _is_product(e: Expr) -> bool:
+    return isinstance(e, Binary) and e.op == "mul" and e.dtype is index
+
+
+# Squaring 20 times makes 2^20 factors of a few nodes.
+_MOST_FACTORS = 12
 
 
 def product(*factors: Expr) -> Expr:
@@ -246,10 +267,21 @@ def expanded(linear: Linear) -> Linear:
     return total
 
 
-_LARGE = 64
+_LARGE = 32
+_REMEMBERED = 1 << 14
+_expansions: dict[Expr, Linear] = {}
 
 
 def _multiplied_out(atom: Expr) -> Linear:
+    found = _expansions.get(atom)
+    if found is None:
+        if len(_expansions) > _REMEMBERED:
+            _expansions.clear()
+        found = _expansions[atom] = _product_of_sums(atom)
+    return found
+
+
+def _product_of_sums(atom: Expr) -> Linear:
     result = Linear(1)
     for factor in factors_of(atom):
         part = expanded(to_linear(factor))
