@@ -49,7 +49,7 @@ LAYERS: dict[str, set[str]] = {
     "pipeline": _EVERYTHING,
     "testing": _EVERYTHING | {"tensorlang"},
     "cli": _EVERYTHING | {"tensorlang", "demo"},
-    "demo": _EVERYTHING | {"tensorlang", "testing"},
+    "demo": _EVERYTHING | {"machine", "tensorlang", "testing"},
     "__main__": {"cli"},
     "tensorlang": _EVERYTHING,
 }
@@ -90,6 +90,8 @@ INSIDE_A_FUNCTION: dict[str, set[str]] = {
     "triton": {"backends.triton", "nn", "torch"},
     # Asked for only where an array already has one of its dtypes.
     "ml_dtypes": {"arrays"},
+    # Written in Triton's language, so it imports triton at its top.
+    "tensorlang.backends.triton.runtime": {"backends.triton"},
     # Needs the packages of the `demo` extra.
     "tensorlang.demo": {"cli"},
 }
