@@ -48,7 +48,7 @@ def build_nests(plan: Plan) -> Program:
         Buffer(name, algorithm.func(name).dtypes, tuple(Dim(ZERO, n) for n in shape))
         for name, shape in algorithm.outputs
     )
-    body = infer_regions(body)
+    body = infer_regions(body, plan.outputs)
     return Program(algorithm.name, algorithm.sizes, algorithm.params, inputs, outputs, body)
 
 

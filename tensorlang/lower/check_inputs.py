@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from tensorlang.algorithm import Algorithm, FuncRecord
 from tensorlang.directives import Placement, State
-from tensorlang.errors import DefinitionError
+from tensorlang.ir.accesses import Access, accesses_of
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.interval import Interval
-from tensorlang.ir.regions import Access, accesses_of
+from tensorlang.ir.regions import unbounded_index
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import Assert, Program, Stmt
 from tensorlang.ir.types import bool_, index
@@ -70,13 +70,7 @@ def _asserts(what: str, name: str, shape: tuple[Expr, ...], body: Stmt) -> Itera
 def _ends(what: str, dim: int, interval: Interval, access: Access) -> tuple[Expr, Expr]:
     if interval.lo is not None and interval.hi is not None:
         return interval.lo, interval.hi
-    raise DefinitionError(
-        "unbounded-index",
-        f"index {dim} of {what} depends on data and is bounded by nothing",
-        why="which part of an array is needed must be known before anything runs",
-        fix="bound it: clamp(e, 0, N - 1), a select that guards it, or promise(e, 0, N - 1)",
-        span=access.span,
-    )
+    raise unbounded_index(what, dim, access)
 
 
 def _inside(lo: Expr, hi: Expr, extent: Expr, loops: tuple[Expr, ...]) -> Expr:

@@ -2,10 +2,10 @@
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.errors import DefinitionError
+from tensorlang.ir.accesses import Access, accesses_of
 from tensorlang.ir.expr import Expr
 from tensorlang.ir.interval import Interval
 from tensorlang.ir.printer import print_expr
-from tensorlang.ir.regions import Access, accesses_of
 from tensorlang.ir.simplify import simplify
 from tensorlang.lower.check_inputs import default_program
 

@@ -12,4 +12,5 @@ def infer_bounds(program: Program) -> Program:
     Requires: placed stages.  Ensures: constant tiles have constant extents.
     See: ir/regions.py; Halide's bounds inference.
     """
-    return replace(program, body=infer_regions(program.body))
+    outputs = frozenset(buffer.name for buffer in program.outputs)
+    return replace(program, body=infer_regions(program.body, outputs))

@@ -1,13 +1,16 @@
 """Move each Func to the loop that computes it, and its storage to where it is kept."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from tensorlang.errors import ScheduleError
+from tensorlang.ir.expr import Var
+from tensorlang.ir.regions import REGION_PARTS, STORAGE_PARTS
 from tensorlang.ir.stmt import (
     Allocate,
     Block,
+    Dim,
     For,
     If,
     Let,
@@ -43,14 +46,38 @@ def place_stages(program: Program, plan: Plan) -> Program:
 
 def _move(body: Stmt, func: str, placement: Placement, store: Level) -> Stmt:
     body, stages, storage = _take_out(body, func)
+    compute = placement.compute
+    if store == compute:
+        return _at(
+            body, func, placement, store, lambda inner: _around(storage, block(*stages, inner))
+        )
+    lets = [s for s in storage if isinstance(s, Let)]
+    body = _at(body, func, placement, compute, lambda inner: _around(lets, block(*stages, inner)))
+    kept = _storage_of_its_own(storage)
+    return _at(body, func, placement, store, lambda inner: _around(kept, inner))
 
-    def keep(inner: Stmt) -> Stmt:
-        for outer in reversed(storage):
-            inner = replace(outer, body=inner)
-        return inner
 
-    body = _at(body, func, placement, placement.compute, lambda inner: block(*stages, inner))
-    return _at(body, func, placement, store, keep)
+def _around(outer: Sequence[Let | Allocate], body: Stmt) -> Stmt:
+    for stmt in reversed(outer):
+        body = replace(stmt, body=body)
+    return body
+
+
+def _storage_of_its_own(storage: Storage) -> Storage:
+    """The allocation over `f.x.low` and `f.x.count`, for all that the loops inside it need."""
+    made: Storage = []
+    for stmt in storage:
+        if isinstance(stmt, Let):
+            base, _, part = stmt.var.rpartition(".")
+            if part in (REGION_PARTS[0], REGION_PARTS[1]):
+                own = STORAGE_PARTS[REGION_PARTS.index(part)]
+                made.append(replace(stmt, var=f"{base}.{own}"))
+        else:
+            lets = [s for s in made if isinstance(s, Let)]
+            names = [Var(s.var) for s in lets]
+            dims = tuple(Dim(*pair) for pair in zip(names[::2], names[1::2], strict=True))
+            made.append(replace(stmt, buffer=replace(stmt.buffer, dims=dims)))
+    return made
 
 
 def _take_out(body: Stmt, func: str) -> tuple[Stmt, list[Stmt], Storage]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tensorlang.ir.expr import Binary, Compare, Expr, Var
+from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.simplify_stmt import simplify_stmt
@@ -55,7 +56,7 @@ def _split(
 ) -> tuple[list[If], Expr, Expr]:
     """What remains of a guard, and the range of the loop with the rest taken into it."""
     kept: list[If] = []
-    for condition in conjuncts(guard.condition):
+    for condition in conjuncts_of(guard.condition):
         bound = _bound(substitute(condition, values), var)
         if bound is None:
             kept.append(If(condition, guard.body))
@@ -64,19 +65,6 @@ def _split(
         else:
             low = Binary("max", low, bound[1])
     return kept, low, end
-
-
-def conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that `&` joins."""
-    found: list[Expr] = []
-    stack = [condition]
-    while stack:
-        e = stack.pop()
-        if isinstance(e, Binary) and e.op == "and":
-            stack.extend((e.b, e.a))
-        else:
-            found.append(e)
-    return found
 
 
 def _bound(condition: Expr, var: str) -> tuple[bool, Expr] | None:

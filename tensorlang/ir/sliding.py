@@ -1,0 +1,117 @@
+"""Sliding windows: compute in each iteration only what the one before has not.
+
+A Func stored outside the loop that computes it keeps what earlier iterations stored.  Where its
+region moves forward with a serial loop v, in one dimension,
+
+    first(v)   ->   select(v == v_min, first(v), max(first(v), last(v - 1) + 1))
+
+See: Halide's SlidingWindow.
+"""
+
+from typing import TypeAlias
+
+from tensorlang.ir.expr import Compare, Const, Expr, Select, Var
+from tensorlang.ir.facts import Facts, prove, prove_le
+from tensorlang.ir.functions import maximum
+from tensorlang.ir.inequality import conjuncts_of
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.stmt import For, If, Let, LoopKind
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import substitute
+
+Around: TypeAlias = Let | For | If
+# min, extent, first and last of one dimension.
+Region: TypeAlias = tuple[Expr, Expr, Expr, Expr]
+ONE = Const(1, index)
+
+
+def slide(
+    regions: list[Region], around: tuple[Around, ...], outside: Facts, facts: Facts
+) -> list[Region]:
+    """The regions with what earlier iterations of the loops around computed left out.
+
+    Args:
+        around: what stands between the storage and the computation, outermost first.
+        outside: what is known outside the storage; facts: what is known at the computation.
+    """
+    always = _without_guards(around, outside)
+    for at, loop in enumerate(around):
+        if isinstance(loop, For):
+            regions = _slide_along(loop, around[at + 1 :], regions, always, facts)
+    return regions
+
+
+def _slide_along(
+    loop: For, inside: tuple[Around, ...], regions: list[Region], always: Facts, facts: Facts
+) -> list[Region]:
+    if loop.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED):
+        return regions
+    values = _values(inside)
+    over = [tuple(substitute(e, values) for e in region) for region in regions]
+    moving = [k for k, ends in enumerate(over) if any(loop.var in e.free for e in ends)]
+    if len(moving) != 1 or not _runs_without_gaps(loop, inside, values, always):
+        return regions
+    (dim,) = moving
+    first, last = over[dim][2:]
+    step = {loop.var: Var(loop.var) + ONE}
+    if not all(prove_le(e, substitute(e, step), facts) for e in (first, last)):
+        return regions
+    low, extent, start, end = regions[dim]
+    done = substitute(last, {loop.var: Var(loop.var) - ONE})
+    rest = simplify(maximum(first, done + ONE), facts)
+    shift = simplify(rest - first, facts)
+    # The same value, said shortly.
+    rest = simplify(start + shift, facts) if isinstance(shift, Const) else rest
+    new = Select(Var(loop.var) == loop.min, start, rest)
+    return [(low, extent, new, end) if k == dim else r for k, r in enumerate(regions)]
+
+
+def _values(inside: tuple[Around, ...]) -> dict[str, Expr]:
+    """What the Lets bind, over the loop's variable and names from further out."""
+    values: dict[str, Expr] = {}
+    for stmt in inside:
+        if isinstance(stmt, Let):
+            values[stmt.var] = substitute(stmt.value, values)
+    return values
+
+
+def _without_guards(around: tuple[Around, ...], facts: Facts) -> Facts:
+    """What holds in every iteration, also in those that a guard leaves out."""
+    for stmt in around:
+        if isinstance(stmt, Let):
+            facts = facts.with_value(stmt.var, stmt.value)
+        elif isinstance(stmt, For):
+            facts = facts.with_range(stmt.var, stmt.min, stmt.extent)
+    return facts
+
+
+def _runs_without_gaps(
+    loop: For, inside: tuple[Around, ...], values: dict[str, Expr], facts: Facts
+) -> bool:
+    """Whether an iteration that runs has had every iteration before it run, too.
+
+    No loop further in may depend on this one, and a guard must turn false once and for all.
+    """
+    step = {loop.var: Var(loop.var) + ONE}
+    for stmt in inside:
+        if isinstance(stmt, For):
+            ends = (substitute(e, values) for e in (stmt.min, stmt.extent))
+            if any(loop.var in e.free for e in ends):
+                return False
+        if not isinstance(stmt, If):
+            continue
+        for condition in conjuncts_of(stmt.condition):
+            here = substitute(condition, values)
+            if loop.var not in here.free or prove(condition, facts):
+                continue
+            if not _turns_false_once(here, step, facts):
+                return False
+    return True
+
+
+def _turns_false_once(condition: Expr, step: dict[str, Expr], facts: Facts) -> bool:
+    """a < b or a <= b whose slack b - a shrinks as the loop goes on."""
+    if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
+        return False
+    slack = condition.b - condition.a
+    return slack.dtype is index and prove_le(substitute(slack, step), slack, facts)
