@@ -87,10 +87,10 @@ FUNCTIONS: dict[str, Function] = _table(
 def call(name: str, *args: Operand) -> Expr:
     """FUNCTIONS[name](*args), with the arguments promoted by its rule."""
     function = FUNCTIONS[name]
+    if function.rule == "random":
+        return Call(name, tuple(_integer(a, name) for a in args), f32)
     operands = _all_together(args, f"`{name}`")
     dtype = operands[0].dtype
-    if function.rule == "random":
-        return Call(name, tuple(cast(i64, e) for e in operands), f32)
     if not dtype.is_float and function.rule in ("float", "test"):
         if function.rule == "test":
             return Const(False, bool_)
@@ -98,6 +98,18 @@ def call(name: str, *args: Operand) -> Expr:
     if dtype.is_bool:
         operands, dtype = [cast(i32, e) for e in operands], i32
     return Call(name, tuple(operands), bool_ if function.rule == "test" else dtype)
+
+
+def _integer(a: Operand, name: str) -> Expr:
+    e = as_expr(a, i64)
+    if not e.dtype.is_integer:
+        raise DefinitionError(
+            "integers-only",
+            f"`{name}` takes integers, not {e.dtype}",
+            why="its arguments are a seed and an index, each of 64 bits",
+            fix="cast to an integer first, as in i64(e)",
+        )
+    return cast(i64, e)
 
 
 def _all_together(args: Sequence[Operand], what: str) -> list[Expr]:
