@@ -18,6 +18,7 @@ from tensorlang.directives.placement import (
     StoreAt,
     StoreRoot,
 )
+from tensorlang.directives.storage import AlignStorage, FoldStorage, Memory, StoreIn
 from tensorlang.errors import InternalError, ParseError, ScheduleError
 from tensorlang.ir.loop_nest import loop_nest
 from tensorlang.lower import lower_stages
@@ -273,6 +274,15 @@ class Stage:
 
     def store_root(self) -> "Stage":
         return self._apply(StoreRoot())
+
+    def store_in(self, memory: Memory) -> "Stage":
+        return self._apply(StoreIn(memory))
+
+    def fold_storage(self, dim: LoopName, factor: int) -> "Stage":
+        return self._apply(FoldStorage(_name(dim), factor))
+
+    def align_storage(self, dim: LoopName, alignment: int) -> "Stage":
+        return self._apply(AlignStorage(_name(dim), alignment))
 
     def rfactor(self, var: LoopName, factored: LoopName, *, merge: Merge = "kernel") -> "Derived":
         return self._make(RFactor(_name(var), _name(factored), merge))

@@ -1,6 +1,6 @@
 """The directives, one family a file, and the table that a schedule's text is read with."""
 
-from tensorlang.directives.base import ROOT, Directive, Level, Placement, State
+from tensorlang.directives.base import ROOT, Directive, Level, Placement, State, Storage
 from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import RFactor
 from tensorlang.directives.hardware import GpuWarps, PipelineLoop
@@ -14,6 +14,7 @@ from tensorlang.directives.placement import (
     StoreAt,
     StoreRoot,
 )
+from tensorlang.directives.storage import AlignStorage, FoldStorage, StoreIn
 
 DIRECTIVES: dict[str, type[Directive]] = {
     d.keyword: d
@@ -21,6 +22,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(Split, Tile, Fuse, Reorder, Rename, Serial, Unroll),
         *(Parallel, Vectorize, GpuBlocks),
         *(ComputeInline, ComputeRoot, ComputeAt, StoreAt, StoreRoot),
+        *(StoreIn, FoldStorage, AlignStorage),
         *(RFactor, In, CloneIn),
         *(PipelineLoop, GpuWarps),
     )
@@ -36,4 +38,5 @@ __all__ = [
     "Nest",
     "Placement",
     "State",
+    "Storage",
 ]

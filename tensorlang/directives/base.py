@@ -34,6 +34,26 @@ class Placement:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How a Func is kept; `folds` and `aligned` are (dimension, count) pairs."""
+
+    memory: str = "auto"
+    folds: tuple[tuple[int, int], ...] = ()
+    aligned: tuple[tuple[int, int], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a State can go back to: directives replace values, and never change them."""
+
+    algorithm: Algorithm
+    nests: Mapping[tuple[str, int], Nest]
+    placements: Mapping[str, Placement]
+    storage: Mapping[str, Storage]
+
+
 class State:
     """What the directives applied so far have made: a nest a stage, a placement a Func.
 
@@ -48,20 +68,22 @@ class State:
             for n in range(len(f.definitions))
         }
         self.placements: dict[str, Placement] = {}
+        self.storage: dict[str, Storage] = {}
 
     @property
     def funcs(self) -> Mapping[str, FuncRecord]:
         """The Funcs by name, derived ones included."""
         return {f.name: f for f in self.algorithm.funcs}
 
-    def snapshot(self) -> tuple[Algorithm, Mapping[Any, Nest], Mapping[str, Placement]]:
-        """What `restore` goes back to: directives replace values, and never change them."""
-        return self.algorithm, dict(self.nests), dict(self.placements)
+    def snapshot(self) -> Snapshot:
+        """What `restore` goes back to."""
+        return Snapshot(self.algorithm, dict(self.nests), dict(self.placements), dict(self.storage))
 
-    def restore(self, saved: tuple[Algorithm, Mapping[Any, Nest], Mapping[str, Placement]]) -> None:
+    def restore(self, saved: Snapshot) -> None:
         """Undo all that was applied since the snapshot."""
-        self.algorithm = saved[0]
-        self.nests, self.placements = dict(saved[1]), dict(saved[2])
+        self.algorithm = saved.algorithm
+        self.nests, self.placements = dict(saved.nests), dict(saved.placements)
+        self.storage = dict(saved.storage)
 
     def insert(self, made: FuncRecord, before: str, *changed: FuncRecord) -> None:
         """Add a derived Func just before the Func `before`, and replace those that changed."""

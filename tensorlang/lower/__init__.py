@@ -11,6 +11,7 @@ from typing import TypeAlias
 from tensorlang.directives import State
 from tensorlang.ir.stmt import Assert, Program, Stmt, block
 from tensorlang.lower.build_nests import build_nests
+from tensorlang.lower.check_folds import check_folds
 from tensorlang.lower.check_schedule import check_lanes, check_schedule
 from tensorlang.lower.choose_placements import choose_placements
 from tensorlang.lower.infer_bounds import infer_bounds
@@ -37,7 +38,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledPass:
-    """A step that still reads the schedule; none comes after placement."""
+    """A step that still reads the schedule; after placement only to say whose fault it is."""
 
     run: Callable[[Program, Plan], Program]
     requires: frozenset[str] = frozenset()
@@ -59,6 +60,7 @@ PASSES: tuple[Step, ...] = (
     ScheduledPass(inline_funcs, _facts("all-at-root"), _facts("inlined")),
     ScheduledPass(place_stages, _facts("all-at-root", "inlined"), _facts("placed")),
     Pass(infer_bounds, _facts("placed"), _facts("bounds-known")),
+    ScheduledPass(check_folds, _facts("bounds-known"), _facts("rings-wide-enough")),
     Pass(simplify_program, _facts("bounds-known"), _facts("simplified")),
     Pass(trim_loops, _facts("simplified"), _facts("guards-folded")),
     Pass(check_lanes, _facts("simplified"), _facts("lanes-legal")),
@@ -94,7 +96,8 @@ def lower_stages(state: State) -> Stmt:
 
 def _run(state: State, passes: tuple[Step, ...], trace: Trace | None) -> Program:
     algorithm = state.algorithm
-    plan = Plan(algorithm, state.nests, choose_placements(algorithm, state))
+    placements = choose_placements(algorithm, state)
+    plan = Plan(algorithm, state.nests, placements, state.storage)
     check_schedule(plan)
     program = build_nests(plan)
     if trace is not None:

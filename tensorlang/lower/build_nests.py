@@ -23,7 +23,7 @@ from tensorlang.ir.stmt import (
 )
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
-from tensorlang.lower.plan import Plan
+from tensorlang.lower.plan import Plan, Storage
 
 ZERO, ONE = Const(0, index), Const(1, index)
 
@@ -40,7 +40,7 @@ def build_nests(plan: Plan) -> Program:
     for func in reversed(algorithm.funcs):
         stages = [_stage(func, n, nest) for n, nest in enumerate(plan.stages(func.name))]
         body = block(*stages, body)
-        body = _region(func, shapes.get(func.name), body)
+        body = _region(plan, func, shapes.get(func.name), body)
     inputs = tuple(
         Buffer(a.name, (a.dtype,), tuple(Dim(ZERO, n) for n in a.shape)) for a in algorithm.inputs
     )
@@ -52,20 +52,28 @@ def build_nests(plan: Plan) -> Program:
     return Program(algorithm.name, algorithm.sizes, algorithm.params, inputs, outputs, body)
 
 
-def _region(func: FuncRecord, shape: tuple[Expr, ...] | None, body: Stmt) -> Stmt:
+def _region(plan: Plan, func: FuncRecord, shape: tuple[Expr, ...] | None, body: Stmt) -> Stmt:
     """The Lets of the region of a Func, and its storage where it is no output."""
     if shape is None:
         dims = tuple(
             Dim(Var(region_name(func.name, d, "min")), Var(region_name(func.name, d, "extent")))
             for d in func.dims
         )
-        body = Allocate(Buffer(func.name, func.dtypes, dims), body)
+        body = Allocate(_buffer(plan, func, dims), body)
         shape = (ZERO,) * len(func.dims)
     for dim, extent in zip(reversed(func.dims), reversed(shape), strict=True):
         values = {"min": ZERO, "extent": extent, "first": ZERO, "last": extent - ONE}
         for part in reversed(REGION_PARTS):
             body = Let(region_name(func.name, dim, part), values[part], body)
     return body
+
+
+def _buffer(plan: Plan, func: FuncRecord, dims: tuple[Dim, ...]) -> Buffer:
+    storage = plan.storage.get(func.name, Storage())
+    folds = dict(storage.folds)
+    fold = tuple(folds.get(k, 0) for k in range(len(dims))) if folds else ()
+    hints = tuple((f"align{k}", n) for k, n in storage.aligned)
+    return Buffer(func.name, func.dtypes, dims, storage.memory, fold, hints)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Param
-from tensorlang.ir.stmt import For, LoopKind, Program, Stmt, children_of
+from tensorlang.ir.stmt import Allocate, For, LoopKind, Program, Stage, Stmt, children_of, walk
 from tensorlang.ir.walk import postorder
 from tensorlang.lower.plan import ROOT, Level, Nest, Plan
 
@@ -74,22 +74,42 @@ def _check_blocks(nest: Nest) -> None:
 def check_lanes(program: Program) -> Program:
     """Lanes have a constant extent or a whole dimension; blocks never stand inside blocks.
 
-    Raises: ScheduleError: lanes-not-constant, nested-gpu-blocks.
+    Raises: ScheduleError: lanes-not-constant, nested-gpu-blocks, shared-storage.
     """
-    _check(program.body, None, frozenset())
+    _check(program.body, None, frozenset(), frozenset())
     return program
 
 
-def _check(stmt: Stmt, block: For | None, loops: frozenset[str]) -> None:
+def _check(stmt: Stmt, block: For | None, loops: frozenset[str], kept: frozenset[str]) -> None:
     if isinstance(stmt, For):
         if stmt.kind is LoopKind.VECTORIZED:
             _check_extent(stmt, loops)
         if stmt.kind is LoopKind.GPU_BLOCK and block is not None:
             _check_nested(stmt, block)
+        if stmt.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED):
+            _check_shared(stmt, kept)
         block = stmt if stmt.kind is LoopKind.GPU_BLOCK else block
         loops = loops | {stmt.var}
+    if isinstance(stmt, Allocate):
+        kept = kept | {stmt.buffer.name}
     for child in children_of(stmt):
-        _check(child, block, loops)
+        _check(child, block, loops, kept)
+
+
+def _check_shared(loop: For, kept: frozenset[str]) -> None:
+    """Iterations that run at once never compute a Func into one storage."""
+    func, _, name = loop.var.rpartition(".")
+    inside = (s.func for s in walk(loop.body) if isinstance(s, Stage))
+    shared = next((f for f in inside if f in kept), None)
+    if shared is not None:
+        raise ScheduleError(
+            "shared-storage",
+            f"cannot run {name!r} of {func!r} as {loop.kind.value}: {shared!r} is stored outside it",
+            why=f"iterations that run at once would each compute {shared!r} into the same storage",
+            fix=f"store {shared!r} inside the loop (compute_at without store_at), or leave "
+            f"{name!r} serial",
+            span=loop.span,
+        )
 
 
 def _check_extent(loop: For, loops: frozenset[str]) -> None:

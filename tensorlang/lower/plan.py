@@ -1,10 +1,10 @@
 """What the first passes read beside the program: the algorithm and what its schedule made."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tensorlang.algorithm import Algorithm
-from tensorlang.directives import ROOT, Level, Nest, Placement
+from tensorlang.directives import ROOT, Level, Nest, Placement, Storage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -14,6 +14,7 @@ class Plan:
     algorithm: Algorithm
     nests: Mapping[tuple[str, int], Nest]
     placements: Mapping[str, Placement]
+    storage: Mapping[str, Storage] = field(default_factory=dict[str, Storage])
 
     def stages(self, func: str) -> tuple[Nest, ...]:
         count = len(self.algorithm.func(func).definitions)
@@ -24,4 +25,4 @@ class Plan:
         return frozenset(name for name, _ in self.algorithm.outputs)
 
 
-__all__ = ["ROOT", "Level", "Nest", "Placement", "Plan"]
+__all__ = ["ROOT", "Level", "Nest", "Placement", "Plan", "Storage"]
