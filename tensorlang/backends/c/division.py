@@ -1,6 +1,6 @@
 """Quotients and remainders that need no correction: of what is never negative, by a constant."""
 
-from tensorlang.backends.c.context import Scope
+from tensorlang.backends.c.context import Scope, Unit
 from tensorlang.backends.c.values import LOOSE, PRODUCT, Value
 from tensorlang.ir.expr import Binary, Const, Expr, Var
 from tensorlang.ir.ranges import UNKNOWN, Range, range_of
@@ -8,16 +8,18 @@ from tensorlang.ir.types import index
 from tensorlang.ir.walk import fold
 
 
-def divided(e: Binary, operands: list[Value], scope: Scope) -> Value | None:
+def divided(e: Binary, operands: list[Value], scope: Scope, unit: Unit) -> Value | None:
     """a // b or a % b by C's own operator, or None where that could differ."""
     a, b = operands
     divisor = range_over(e.b, scope)
-    if a.type.lanes > 1 or b.type.lanes > 1 or divisor[0] is None or divisor[0] < 1:
+    if b.type.lanes > 1 or divisor[0] is None or divisor[0] < 1:
+        return None
+    if a.type.lanes > 1 and not isinstance(e.b, Const):
         return None
     dividend = range_over(e.a, scope)
     if dividend[0] is not None and dividend[0] >= 0:
         sign = "/" if e.op == "floordiv" else "%"
-        small = a.type.bits < 32
+        small = a.type.bits < 32 and a.type.lanes == 1
         text = f"{a.within(PRODUCT)} {sign} {b.within(PRODUCT + 1)}"
         return Value(f"({a.type.name})({text})" if small else text, a.type, PRODUCT)
     if isinstance(e.b, Const):
@@ -30,6 +32,9 @@ def divided(e: Binary, operands: list[Value], scope: Scope) -> Value | None:
                 else f"{a.within(PRODUCT)} & {power - 1}"
             )
             return Value(text, a.type, LOOSE)
+        if a.type.lanes > 1:
+            function = unit.prelude.helper(f"{e.op}_by_{power}", a.type)
+            return Value(f"{function}({a.text})", a.type)
     return None
 
 

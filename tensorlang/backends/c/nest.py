@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.corners import Range, at_worst, slack_of
-from tensorlang.backends.c.rewriting import all_of, less, replace_names, total
-from tensorlang.ir.expr import Binary, Const, Expr, Var
+from tensorlang.backends.c.rewriting import all_of, larger, less, replace_names, smaller, total
+from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import Linear, integer, to_expr
 from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store
@@ -97,9 +97,8 @@ def trimmed(nest: Nest) -> Nest:
 def _bounded(loop: For, rest: Linear, step: int) -> For:
     """The loop where step*var + rest > 0."""
     if step < 0:
-        below = less(to_expr(rest), loop.min)
-        return replace(loop, extent=Binary("min", loop.extent, below))
-    low = Binary("max", loop.min, to_expr((-rest).shifted(1)))
+        return replace(loop, extent=smaller(loop.extent, less(to_expr(rest), loop.min)))
+    low = larger(loop.min, to_expr((-rest).shifted(1)))
     return replace(loop, min=low, extent=less(total(loop.min, loop.extent), low))
 
 

@@ -104,7 +104,7 @@ class Operations:
         return Value(f"({value.type.name})({value.text})", value.type, UNARY)
 
     def _quotient(self, e: Binary, operands: list[Value]) -> Value:
-        short = divided(e, operands, self._scope)
+        short = divided(e, operands, self._scope, self._unit)
         return short or self._by_helper(e.op, e.dtype, operands)
 
     def _shift(self, e: Binary, operands: list[Value]) -> Value:

@@ -6,9 +6,10 @@
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from tensorlang.backends.c.corners import slack_of
-from tensorlang.backends.c.rewriting import all_of, either, less, otherwise, total
+from tensorlang.backends.c.rewriting import all_of, either, larger, less, otherwise, smaller, total
 from tensorlang.ir.expr import Binary, Expr, Var
 from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import Linear, integer, to_expr
@@ -52,7 +53,7 @@ def _choice_of(stmt: Stmt) -> _Choice | None:
             return None
 
 
-def _split(loop: For) -> Stmt:
+def _split(loop: For, depth: int = 0) -> Stmt:
     choice = _choice_of(loop.body)
     if choice is None or choice.condition.reads:
         return loop
@@ -70,11 +71,9 @@ def _split(loop: For) -> Stmt:
             lows.append(_first_above(form.without(Var(loop.var)), step))
         else:
             ends.append(_end_below(form.without(Var(loop.var)), -step))
-    slow = replace(loop, body=choice.slow)
     fast = replace(loop, body=choice.fast)
-    if lows or ends:
-        fast = _pieces(fast, choice.slow, lows, ends)
-    return either(all_of(fixed), fast, slow)
+    whole = _pieces(fast, choice.slow, lows, ends, depth) if lows or ends else _split(fast, depth)
+    return either(all_of(fixed), whole, replace(loop, body=choice.slow))
 
 
 def _first_above(rest: Linear, step: int) -> Expr:
@@ -95,23 +94,21 @@ def _floor(form: Linear, by: int) -> Expr:
     return Binary("floordiv", to_expr(form), integer(by))
 
 
-def _pieces(fast: For, slow: Stmt, lows: list[Expr], ends: list[Expr]) -> Stmt:
+def _pieces(fast: For, slow: Stmt, lows: list[Expr], ends: list[Expr], depth: int) -> Stmt:
     """slow up to where the choice begins to hold, fast while it does, slow from there on."""
     end = total(fast.min, fast.extent)
-    first, last = fast.min, end
-    for low in lows:
-        first = Binary("max", first, low)
+    name = f"{fast.var}_steady{depth or ''}"
+    begin, stop = Var(name), Var(f"{name}_end")
+    first = smaller(reduce(larger, lows, fast.min), end)
+    last = larger(reduce(smaller, ends, end), begin if lows else fast.min)
+    start, finish = begin if lows else fast.min, stop if ends else end
+    steady = replace(fast, min=start, extent=less(finish, start))
+    parts: list[Stmt] = [_split(steady, depth + 1)]
     if lows:
-        first = Binary("min", first, end)
-    for bound in ends:
-        last = Binary("min", last, bound)
-    begin, stop = Var(f"{fast.var}_steady"), Var(f"{fast.var}_rest")
-    parts: list[Stmt] = []
-    if lows:
-        parts.append(replace(fast, extent=less(begin, fast.min), body=slow))
-    parts.append(replace(fast, min=begin, extent=less(stop, begin)))
+        parts.insert(0, replace(fast, extent=less(begin, fast.min), body=slow))
     if ends:
         parts.append(replace(fast, min=stop, extent=less(end, stop), body=slow))
+    body = block(*parts)
     if ends:
-        last = Binary("max", last, begin)
-    return Let(begin.name, first, Let(stop.name, last, block(*parts)))
+        body = Let(stop.name, last, body)
+    return Let(begin.name, first, body) if lows else body

@@ -46,6 +46,20 @@ def quotient(e: Expr, by: int) -> Expr:
     return e if by == 1 else Binary("floordiv", e, integer(by))
 
 
+def larger(a: Expr, b: Expr) -> Expr:
+    """max(a, b), computed where both are constants."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        return a if int(a.value) >= int(b.value) else b
+    return a if a is b else Binary("max", a, b)
+
+
+def smaller(a: Expr, b: Expr) -> Expr:
+    """min(a, b), computed where both are constants."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        return a if int(a.value) <= int(b.value) else b
+    return a if a is b else Binary("min", a, b)
+
+
 def all_of(conditions: Sequence[Expr]) -> Expr | None:
     """The conjunction; None where there is nothing to hold."""
     result: Expr | None = None

@@ -1,6 +1,7 @@
 """Statements as C."""
 
 from dataclasses import replace
+from functools import reduce
 from math import prod
 from pathlib import PurePath
 
@@ -8,8 +9,8 @@ from tensorlang.backends.c.cells import cells_of
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
-from tensorlang.backends.c.rewriting import otherwise, replace_names
-from tensorlang.backends.c.storage import Storage
+from tensorlang.backends.c.rewriting import larger, otherwise, replace_names
+from tensorlang.backends.c.storage import Storage, times
 from tensorlang.backends.c.stores import read_cell, write_cell, write_store
 from tensorlang.backends.c.types import SCALARS, carried, stored
 from tensorlang.ir.expr import Binary, Const, Expr, Name, Var
@@ -216,9 +217,7 @@ class Statements:
 
     def _on_heap(self, stmt: Allocate, extents: list[Expr], scope: Scope) -> None:
         storage = self._laid_out(stmt.buffer, extents, scope)
-        count: Expr = integer(1)
-        for extent in extents:
-            count = Binary("mul", count, Binary("max", extent, integer(0)))
+        count = reduce(times, (larger(extent, integer(0)) for extent in extents), integer(1))
         size = self._scalar(count, scope)
         for pointer, dtype in zip(storage.pointers, stmt.buffer.dtypes, strict=True):
             element = stored(dtype)
@@ -238,10 +237,8 @@ class Statements:
         strides: list[Expr] = [integer(1)]
         for k in reversed(range(1, len(extents))):
             inner, extent = strides[0], extents[k]
-            stride: Expr = Binary("mul", inner, extent)
-            if isinstance(inner, Const) and isinstance(extent, Const):
-                stride = integer(int(inner.value) * max(0, int(extent.value)))
-            else:
+            stride = times(inner, larger(extent, integer(0)) if _is_constant(extent) else extent)
+            if not isinstance(stride, Const):
                 name = f"{buffer.name}.stride{k - 1}"
                 text = self._scalar(stride, scope)
                 self._code.line(f"const int64_t {self._unit.names[name]} = {text};")
@@ -261,6 +258,10 @@ class Statements:
         )
         self._unit.storages[buffer.name] = storage
         return storage
+
+
+def _is_constant(e: Expr) -> bool:
+    return isinstance(e, Const)
 
 
 def _constant_count(extents: list[Expr]) -> int | None:

@@ -8,7 +8,19 @@ import pytest
 
 from tensorlang.backends import numerics
 from tensorlang.backends.c import compile_program
-from tensorlang.ir.expr import Binary, Call, Cast, Compare, Expr, Load, Select, Size, Unary, Var
+from tensorlang.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Size,
+    Unary,
+    Var,
+)
 from tensorlang.ir.functions import FUNCTIONS
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import Block, Buffer, Dim, For, LoopKind, Program, Store
@@ -174,3 +186,18 @@ def test_random_uniform_is_philox() -> None:
         )
     }  # fmt: skip
     check(f32, cases, {"A": (i64, values(i64, 5)), "B": (i64, values(i64, 6))})
+
+
+@pytest.mark.parametrize("dtype", [t for t in DATA if t.is_integer], ids=str)
+def test_division_by_a_constant(dtype: DType) -> None:
+    a = load("A", dtype)
+    divisors = [1, 2, 3, 7, 64, 100, dtype.highest] + ([-1, -3] if dtype.is_signed else [])
+    cases = {}
+    for op in ("floordiv", "mod"):
+        for d in divisors:
+            made = numerics.storage(dtype).type(d)
+            cases[f"{op}_{d}".replace("-", "m")] = (
+                Binary(op, a, Const(d, dtype)), dtype,
+                lambda x, op=op, d=made: numerics.binary(op, dtype)(x, d),
+            )  # fmt: skip
+    check(dtype, cases, {"A": (dtype, values(dtype, 7))})

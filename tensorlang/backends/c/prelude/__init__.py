@@ -13,7 +13,7 @@ from tensorlang.backends.c.prelude.integers import INTEGERS
 from tensorlang.backends.c.prelude.memory import MEMORY
 from tensorlang.backends.c.prelude.narrow import NARROW
 from tensorlang.backends.c.prelude.vector_functions import VECTOR_FUNCTIONS
-from tensorlang.backends.c.prelude.vectors import VECTORS
+from tensorlang.backends.c.prelude.vectors import VECTORS, division_by
 from tensorlang.backends.c.types import SCALARS, CType
 from tensorlang.errors import InternalError
 
@@ -52,6 +52,9 @@ class Prelude:
         return name
 
     def _define(self, op: str, t: CType) -> Definition:
+        division, _, divisor = op.partition("_by_")
+        if divisor:
+            return division_by(division, int(divisor))(self, t)
         if t.lanes > 1 and op in _VECTOR:
             return _VECTOR[op](self, t)
         if op not in _SCALAR:

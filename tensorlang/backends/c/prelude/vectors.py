@@ -102,6 +102,18 @@ def _extreme(sign: str) -> Make:
     return make
 
 
+def division_by(op: str, divisor: int) -> Make:
+    """floordiv or mod of signed lanes by a constant, which compilers turn into a product."""
+
+    def make(c: Asking, t: CType) -> Definition:
+        quotient = f"const {t.tag} quotient = a / {divisor}, rest = a - quotient * {divisor};"
+        below = f"({t.mask.tag})(rest < 0)"
+        result = f"quotient + {below}" if op == "floordiv" else f"rest + ({below} & {divisor})"
+        return Definition(t, ((t, "a"),), f"{quotient}\nreturn {result};")
+
+    return make
+
+
 VECTORS: Table = {
     "splat": _splat,
     "steps": _steps,
