@@ -5,10 +5,18 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Protocol, TypeAlias, cast
 
 from tensorlang.algorithm import Algorithm
-from tensorlang.directives import DIRECTIVES, Directive, State
+from tensorlang.directives import DIRECTIVES, Directive, State, hardware
 from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import Merge, RFactor
-from tensorlang.directives.hardware import GpuWarps, PipelineLoop
+from tensorlang.directives.hardware import (
+    Cache,
+    GpuRegisters,
+    GpuWarps,
+    LoadWith,
+    PipelineLoop,
+    StoreWith,
+    WarpSpecialize,
+)
 from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tail, Tile, Unroll
 from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
 from tensorlang.directives.placement import (
@@ -305,6 +313,21 @@ class Stage:
 
     def gpu_warps(self, warps: int) -> "Stage":
         return self._apply(GpuWarps(warps))
+
+    def gpu_registers(self, registers: int) -> "Stage":
+        return self._apply(GpuRegisters(registers))
+
+    def warp_specialize(self, var: LoopName) -> "Stage":
+        return self._apply(WarpSpecialize(_name(var)))
+
+    def load_with(self, access: hardware.Access) -> "Stage":
+        return self._apply(LoadWith(access))
+
+    def store_with(self, access: hardware.Access) -> "Stage":
+        return self._apply(StoreWith(access))
+
+    def cache(self, policy: hardware.Policy) -> "Stage":
+        return self._apply(Cache(policy))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,15 @@
 from tensorlang.directives.base import ROOT, Directive, Level, Placement, State, Storage
 from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import RFactor
-from tensorlang.directives.hardware import GpuWarps, PipelineLoop
+from tensorlang.directives.hardware import (
+    Cache,
+    GpuRegisters,
+    GpuWarps,
+    LoadWith,
+    PipelineLoop,
+    StoreWith,
+    WarpSpecialize,
+)
 from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tile, Unroll
 from tensorlang.directives.nest import Binding, Loop, Nest
 from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
@@ -24,7 +32,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(ComputeInline, ComputeRoot, ComputeAt, StoreAt, StoreRoot),
         *(StoreIn, FoldStorage, AlignStorage),
         *(RFactor, In, CloneIn),
-        *(PipelineLoop, GpuWarps),
+        *(PipelineLoop, GpuWarps, GpuRegisters, WarpSpecialize, LoadWith, StoreWith, Cache),
     )
 }
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from tensorlang.algorithm import Algorithm, FuncRecord
 from tensorlang.directives.nest import Loop, Nest, default_nest
 from tensorlang.errors import ScheduleError
+from tensorlang.ir.stmt import Hints
 from tensorlang.span import Span
 
 
@@ -52,6 +53,7 @@ class Snapshot:
     nests: Mapping[tuple[str, int], Nest]
     placements: Mapping[str, Placement]
     storage: Mapping[str, Storage]
+    hints: Mapping[str, Hints]
 
 
 class State:
@@ -69,6 +71,8 @@ class State:
         }
         self.placements: dict[str, Placement] = {}
         self.storage: dict[str, Storage] = {}
+        # Hints on an Input or a Func as a buffer.
+        self.hints: dict[str, Hints] = {}
 
     @property
     def funcs(self) -> Mapping[str, FuncRecord]:
@@ -77,13 +81,19 @@ class State:
 
     def snapshot(self) -> Snapshot:
         """What `restore` goes back to."""
-        return Snapshot(self.algorithm, dict(self.nests), dict(self.placements), dict(self.storage))
+        return Snapshot(
+            self.algorithm,
+            dict(self.nests),
+            dict(self.placements),
+            dict(self.storage),
+            dict(self.hints),
+        )
 
     def restore(self, saved: Snapshot) -> None:
         """Undo all that was applied since the snapshot."""
         self.algorithm = saved.algorithm
         self.nests, self.placements = dict(saved.nests), dict(saved.placements)
-        self.storage = dict(saved.storage)
+        self.storage, self.hints = dict(saved.storage), dict(saved.hints)
 
     def insert(self, made: FuncRecord, before: str, *changed: FuncRecord) -> None:
         """Add a derived Func just before the Func `before`, and replace those that changed."""

@@ -14,9 +14,9 @@ from tensorlang.ir.walk import rewrite
 class In(Directive):
     """g[x] = ... f[x + 1] ...   ->   f_in_g[x] = f[x]; g[x] = ... f_in_g[x + 1] ...
 
-    The consumers named (all, if none is) read a copy of `f`, which has a schedule of its own: placed
-    at a tile of the consumer it stages, packs or transposes what that tile reads.  `s[Input].in_(g)`
-    is legal; the dimensions of a copy of an Input are `_0`, `_1`, ...
+    The consumers named (all, if none is) read a copy of `f`, which has a schedule of its own:
+    placed at a tile of the consumer it stages, packs or transposes what that tile reads.
+    `s[Input].in_(g)` is legal; the dimensions of a copy of an Input are `_0`, `_1`, ...
     See: Halide's Func::in.
     """
 

@@ -1,9 +1,13 @@
-"""pipeline, gpu_warps: hints, which never change a value and which a backend may ignore."""
+"""pipeline, gpu_warps, gpu_registers, load_with, store_with, cache, prefetch, warp_specialize.
+
+Hints: none changes a value, and a backend that has no use for one says so in `kernel.notes`.
+"""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from tensorlang.directives.base import Directive, State
+from tensorlang.directives.nest import Loop
 from tensorlang.ir.stmt import LoopKind
 
 
@@ -35,6 +39,28 @@ class PipelineLoop(Directive):
         )
 
 
+def _hint_kernel(
+    directive: Directive, state: State, stage: tuple[str, int], hint: tuple[str, int]
+) -> None:
+    """Put a hint on the innermost gpu_blocks loop: it belongs to the programs of the kernel."""
+    nest = state.nests[stage]
+    blocks = [loop.name for loop in nest.loops if loop.kind is LoopKind.GPU_BLOCK]
+    if not blocks:
+        raise directive.error(
+            "no-gpu-blocks",
+            f"cannot {directive.keyword} of {nest.stage!r}",
+            why="no loop of it is gpu_blocks yet, and this belongs to the programs of a kernel",
+            fix="gpu_blocks(...) first",
+            nest=nest,
+        )
+
+    def add(loop: Loop) -> Loop:
+        kept = tuple(h for h in loop.hints if h[0] != hint[0])
+        return replace(loop, hints=(*kept, hint))
+
+    state.nests[stage] = nest.update(blocks[-1], add)
+
+
 @dataclass(frozen=True, slots=True)
 class GpuWarps(Directive):
     """Run each program of the stage's kernel on `warps` warps of 32 threads (a power of two)."""
@@ -43,25 +69,136 @@ class GpuWarps(Directive):
     warps: int
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
-        nest = state.nests[stage]
         if self.warps not in (1, 2, 4, 8, 16, 32):
             raise self.error(
                 "warps-not-legal",
-                f"cannot run {nest.stage!r} on {self.warps} warps",
+                f"cannot run {stage[0]!r} on {self.warps} warps",
                 why="a program has 1, 2, 4, 8, 16 or 32 warps",
                 fix="gpu_warps(4)",
-                nest=nest,
+                nest=state.nests[stage],
             )
-        blocks = [loop.name for loop in nest.loops if loop.kind is LoopKind.GPU_BLOCK]
-        if not blocks:
+        _hint_kernel(self, state, stage, ("warps", self.warps))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRegisters(Directive):
+    """Let each thread of the stage's kernel use at most `registers` registers."""
+
+    keyword: ClassVar[str] = "gpu_registers"
+    registers: int
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        if not 16 <= self.registers <= 255:
             raise self.error(
-                "no-gpu-blocks",
-                f"cannot choose the warps of {nest.stage!r}",
-                why="no loop of it is gpu_blocks yet, and warps belong to the programs of a kernel",
-                fix="gpu_blocks(...) first",
+                "registers-not-legal",
+                f"cannot give {stage[0]!r} {self.registers} registers a thread",
+                why="a thread has 16 to 255 of them",
+                fix="gpu_registers(128)",
+                nest=state.nests[stage],
+            )
+        _hint_kernel(self, state, stage, ("registers", self.registers))
+
+
+@dataclass(frozen=True, slots=True)
+class WarpSpecialize(Directive):
+    """Let some warps load what others compute with, in the serial loop `var`."""
+
+    keyword: ClassVar[str] = "warp_specialize"
+    var: str
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        loop = self.loop(nest, self.var)
+        if loop.kind is not LoopKind.SERIAL:
+            raise self.error(
+                "pipeline-not-serial",
+                f"cannot specialize the warps of {self.var!r} of {nest.stage!r}",
+                why="the roles of the warps overlap iterations of a serial loop",
+                fix="specialize the serial loop around the tile",
                 nest=nest,
             )
-        hint = ("warps", self.warps)
         state.nests[stage] = nest.update(
-            blocks[-1], lambda old: replace(old, hints=(*old.hints, hint))
+            self.var, lambda old: replace(old, hints=(*old.hints, ("warp_specialize", 1)))
         )
+
+
+def _hint_buffer(state: State, name: str, hint: tuple[str, int | str]) -> None:
+    kept = tuple(h for h in state.hints.get(name, ()) if h[0] != hint[0])
+    state.hints[name] = (*kept, hint)
+
+
+Access = Literal["pointer", "descriptor"]
+
+
+def _check_access(directive: "LoadWith | StoreWith", name: str) -> None:
+    if directive.access not in get_args(Access):
+        raise directive.error(
+            "unknown-access",
+            f"cannot {directive.keyword} {directive.access!r} of {name!r}",
+            why="elements are reached by pointers or through a tensor descriptor",
+            fix=f"one of {', '.join(get_args(Access))}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadWith(Directive):
+    """Load tiles of the Input or Func by "pointer", or through a tensor "descriptor" (TMA).
+
+    A descriptor takes rank 2 to 5, one unit stride, other strides that are multiples of 16 bytes,
+    a box of at least 16 bytes along the unit stride, and no mask but the array's own bounds; a call
+    whose array does not fit runs a kernel with pointers, and `kernel.notes` says so.
+    """
+
+    keyword: ClassVar[str] = "load_with"
+    on_inputs: ClassVar[bool] = True
+    access: Access
+
+    def text(self) -> str:
+        return f'load_with("{self.access}")'
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        _check_access(self, stage[0])
+        _hint_buffer(state, stage[0], ("load_with", self.access))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreWith(Directive):
+    """Store tiles of the Func by "pointer", or through a tensor "descriptor", as `load_with`."""
+
+    keyword: ClassVar[str] = "store_with"
+    access: Access
+
+    def text(self) -> str:
+        return f'store_with("{self.access}")'
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        _check_access(self, stage[0])
+        _hint_buffer(state, stage[0], ("store_with", self.access))
+
+
+Policy = Literal["evict_first", "evict_last", "streaming"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cache(Directive):
+    """How caches treat loads of an Input, or loads and stores of a Func.
+
+    evict_first and streaming: it is used once; evict_last: it is used again and again.
+    """
+
+    keyword: ClassVar[str] = "cache"
+    on_inputs: ClassVar[bool] = True
+    policy: Policy
+
+    def text(self) -> str:
+        return f'cache("{self.policy}")'
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        if self.policy not in get_args(Policy):
+            raise self.error(
+                "unknown-policy",
+                f"cannot cache {stage[0]!r} as {self.policy!r}",
+                why="there is no such policy",
+                fix=f"one of {', '.join(get_args(Policy))}",
+            )
+        _hint_buffer(state, stage[0], ("cache", self.policy))

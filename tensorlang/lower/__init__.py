@@ -97,7 +97,7 @@ def lower_stages(state: State) -> Stmt:
 def _run(state: State, passes: tuple[Step, ...], trace: Trace | None) -> Program:
     algorithm = state.algorithm
     placements = choose_placements(algorithm, state)
-    plan = Plan(algorithm, state.nests, placements, state.storage)
+    plan = Plan(algorithm, state.nests, placements, state.storage, state.hints)
     check_schedule(plan)
     program = build_nests(plan)
     if trace is not None:

@@ -13,6 +13,7 @@ from tensorlang.ir.stmt import (
     Buffer,
     Dim,
     For,
+    Hints,
     If,
     Let,
     Program,
@@ -21,7 +22,7 @@ from tensorlang.ir.stmt import (
     Store,
     block,
 )
-from tensorlang.ir.types import index
+from tensorlang.ir.types import DType, index
 from tensorlang.ir.walk import substitute
 from tensorlang.lower.plan import Plan, Storage
 
@@ -41,15 +42,18 @@ def build_nests(plan: Plan) -> Program:
         stages = [_stage(func, n, nest) for n, nest in enumerate(plan.stages(func.name))]
         body = block(*stages, body)
         body = _region(plan, func, shapes.get(func.name), body)
-    inputs = tuple(
-        Buffer(a.name, (a.dtype,), tuple(Dim(ZERO, n) for n in a.shape)) for a in algorithm.inputs
-    )
+    inputs = tuple(_whole(plan, a.name, (a.dtype,), a.shape) for a in algorithm.inputs)
     outputs = tuple(
-        Buffer(name, algorithm.func(name).dtypes, tuple(Dim(ZERO, n) for n in shape))
-        for name, shape in algorithm.outputs
+        _whole(plan, name, algorithm.func(name).dtypes, shape) for name, shape in algorithm.outputs
     )
     body = infer_regions(body, plan.outputs)
     return Program(algorithm.name, algorithm.sizes, algorithm.params, inputs, outputs, body)
+
+
+def _whole(plan: Plan, name: str, dtypes: tuple[DType, ...], shape: tuple[Expr, ...]) -> Buffer:
+    """The buffer of an Input or an output."""
+    dims = tuple(Dim(ZERO, n) for n in shape)
+    return Buffer(name, dtypes, dims, hints=plan.hints.get(name, ()))
 
 
 def _region(plan: Plan, func: FuncRecord, shape: tuple[Expr, ...] | None, body: Stmt) -> Stmt:
@@ -72,7 +76,8 @@ def _buffer(plan: Plan, func: FuncRecord, dims: tuple[Dim, ...]) -> Buffer:
     storage = plan.storage.get(func.name, Storage())
     folds = dict(storage.folds)
     fold = tuple(folds.get(k, 0) for k in range(len(dims))) if folds else ()
-    hints = tuple((f"align{k}", n) for k, n in storage.aligned)
+    aligned: Hints = tuple((f"align{k}", n) for k, n in storage.aligned)
+    hints = aligned + plan.hints.get(func.name, ())
     return Buffer(func.name, func.dtypes, dims, storage.memory, fold, hints)
 
 

@@ -104,7 +104,7 @@ def _check_shared(loop: For, kept: frozenset[str]) -> None:
     if shared is not None:
         raise ScheduleError(
             "shared-storage",
-            f"cannot run {name!r} of {func!r} as {loop.kind.value}: {shared!r} is stored outside it",
+            f"cannot run {name!r} of {func!r} as {loop.kind.value}: {shared!r} is kept outside it",
             why=f"iterations that run at once would each compute {shared!r} into the same storage",
             fix=f"store {shared!r} inside the loop (compute_at without store_at), or leave "
             f"{name!r} serial",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.directives import ROOT, Level, Nest, Placement, Storage
+from tensorlang.ir.stmt import Hints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,6 +16,7 @@ class Plan:
     nests: Mapping[tuple[str, int], Nest]
     placements: Mapping[str, Placement]
     storage: Mapping[str, Storage] = field(default_factory=dict[str, Storage])
+    hints: Mapping[str, Hints] = field(default_factory=dict[str, Hints])
 
     def stages(self, func: str) -> tuple[Nest, ...]:
         count = len(self.algorithm.func(func).definitions)
