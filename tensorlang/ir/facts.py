@@ -119,20 +119,9 @@ class Facts:
                 other = negated(condition.a)
                 return other is not condition and self.holds(other, depth - 1)
             case Compare() if condition.a.dtype.is_integer:
-                return self._compares(condition)
+                return self.known.proves(_lifted(condition))
             case _:
                 return False
-
-    def _compares(self, condition: Compare) -> bool:
-        if condition.op != "ne":
-            forms = _forms(condition)
-            return bool(forms) and all(map(self.known.nonnegative, forms))
-        difference = _forms(Compare("le", condition.a, condition.b))
-        return any(
-            self.known.nonnegative((form * sign).shifted(-1))
-            for form in difference
-            for sign in (1, -1)
-        )
 
     def simplified(self, e: Expr) -> Expr:
         """`e` rewritten under these facts."""
@@ -143,13 +132,18 @@ def _form(e: Expr) -> Linear:
     return to_linear(canonical(e))
 
 
+def _lifted(condition: Compare) -> Compare:
+    """A comparison of integer data as one of indices."""
+    if condition.a.dtype is index:
+        return condition
+    return Compare(condition.op, *(canonical(Cast(index, e)) for e in condition.children))
+
+
 def _forms(condition: Expr) -> list[Linear]:
-    """The forms of a comparison, that of integer data lifted to index."""
+    """Forms that are >= 0 where a condition holds that is no conjunction."""
     if isinstance(condition, Compare) and condition.a.dtype.is_integer:
-        if condition.a.dtype is not index:
-            sides = (canonical(Cast(index, e)) for e in condition.children)
-            condition = Compare(condition.op, *sides)
-    return forms_of(condition)
+        return forms_of(_lifted(condition))
+    return []
 
 
 Facts.none = Facts()

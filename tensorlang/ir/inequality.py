@@ -117,6 +117,15 @@ class Known:
             self._proved[key] = Search().prove(form, self, _DEPTH)
         return self._proved[key]
 
+    def proves(self, condition: Compare) -> bool:
+        """Whether a canonical comparison of integers is proved."""
+        if not condition.a.dtype.is_integer:
+            return False
+        if condition.op != "ne":
+            return all(map(self.nonnegative, forms_of(condition)))
+        (difference,) = forms_of(Compare("le", condition.a, condition.b))
+        return any(self.nonnegative((difference * sign).shifted(-1)) for sign in (1, -1))
+
     def rank(self, term: Expr) -> tuple[int, bool]:
         """Inner names first; of one name, what is built from it before the name itself."""
         if term not in self._ranked:

@@ -93,7 +93,7 @@ class Linear:
                 if a is _UNIT or b is _UNIT:
                     _accumulate(terms, b if a is _UNIT else a, c * d)
                 else:
-                    _accumulate(terms, product(*factors_of(a), *factors_of(b)), c * d)
+                    _accumulate(terms, multiplied(a, b), c * d)
         return Linear(terms.pop(_UNIT, 0), terms)
 
 
@@ -265,6 +265,15 @@ def expanded(linear: Linear) -> Linear:
     for atom, coefficient in linear.terms.items():
         total = total.plus(_multiplied_out(atom), coefficient)
     return total
+
+
+def multiplied(a: Expr, b: Expr) -> Expr:
+    """The product of two atoms, their factors in order; with very many factors, a pair."""
+    first, second = factors_of(a), factors_of(b)
+    opaque = any(len(fs) == 1 and _is_product(fs[0]) for fs in (first, second))
+    if opaque or len(first) + len(second) > _MOST_FACTORS:
+        return Binary("mul", *sorted((a, b), key=order_key))
+    return product(*first, *second)
 
 
 _LARGE = 32

@@ -11,8 +11,8 @@ from math import gcd
 from tensorlang.ir.casts import simplify_cast
 from tensorlang.ir.constants import fold_constants
 from tensorlang.ir.division import floordiv, mod
-from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Promise, Select
-from tensorlang.ir.inequality import Known, conjuncts_of, negated
+from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Promise
+from tensorlang.ir.inequality import Known, negated
 from tensorlang.ir.linear import (
     Linear,
     addends,
@@ -20,11 +20,13 @@ from tensorlang.ir.linear import (
     factors_of,
     integer,
     is_sum,
+    multiplied,
     product,
     single,
     to_expr,
     to_linear,
 )
+from tensorlang.ir.logic import simplify_logic
 from tensorlang.ir.order import order_key
 from tensorlang.ir.rules import apply_rows
 from tensorlang.ir.types import bool_, index
@@ -249,11 +251,8 @@ class Rewriter:
         return FALSE if self.proves(negated(condition)) else condition
 
     def _logic(self, e: Binary) -> Expr:
-        """a & b without the one that the other implies; false where they exclude each other."""
         result = apply_rows(e)
-        if result is not e or not isinstance(result, Binary):
-            return self._again(e, result)
-        return e
+        return self._again(e, simplify_logic(e, self.known) if result is e else result)
 
     def _promise(self, e: Promise) -> Expr:
         a = to_linear(e.a) if e.dtype is index else None
@@ -277,24 +276,20 @@ def _product(a: Linear, b: Linear) -> Linear:
         return b * a.constant
     if not b.terms:
         return a * b.constant
-    factor, factors = 1, list[Expr]()
-    for form in (a, b):
-        scale, primitive = _primitive(form)
-        factor *= scale
-        factors += primitive
-    return single(product(*factors), factor)
+    (first, x), (second, y) = _primitive(a), _primitive(b)
+    return single(multiplied(x, y), first * second)
 
 
-def _primitive(form: Linear) -> tuple[int, tuple[Expr, ...]]:
-    """The constant that the form is a multiple of, and the factors of the rest."""
+def _primitive(form: Linear) -> tuple[int, Expr]:
+    """The constant that the form is a multiple of, and the rest."""
     if len(form.terms) == 1 and not form.constant:
         atom, coefficient = next(iter(form.terms.items()))
-        return coefficient, factors_of(atom)
+        return coefficient, atom
     scale = gcd(form.content(), form.constant)
     leading = min(form.terms, key=order_key)
     if form.terms[leading] < 0:
         scale = -scale
-    return scale, (to_expr(_scaled(form, scale)),)
+    return scale, to_expr(_scaled(form, scale))
 
 
 def _quotient_in(atom: Binary) -> tuple[Binary | None, Expr | None]:

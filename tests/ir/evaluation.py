@@ -121,5 +121,3 @@ def same(a: Scalar, b: Scalar) -> bool:
             return math.isnan(a) and math.isnan(b)
         return a == b and math.copysign(1.0, a) == math.copysign(1.0, b)
     return type(a) is type(b) and a == b
-
-
