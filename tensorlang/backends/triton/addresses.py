@@ -95,12 +95,14 @@ class _Addressing:
         return Bind(tile.name, value)
 
     def is_short(self, e: Expr) -> bool:
-        """A scalar name with a number added or multiplied: io*128, shorter than a line of its own."""
+        """A scalar name with a number added or multiplied, such as io*128."""
         if not isinstance(e, Binary) or e.op not in ("add", "sub", "mul") or e.dtype is not index:
             return False
         kinds = {type(child) for child in e.children}
-        return Const in kinds and all(isinstance(c, Const | Name) for c in e.children) and (
-            not self.lanes.of(e) and e.free.isdisjoint(self.mutable)
+        return (
+            Const in kinds
+            and all(isinstance(c, Const | Name) for c in e.children)
+            and (not self.lanes.of(e) and e.free.isdisjoint(self.mutable))
         )
 
     def find(self, value: Expr) -> Expr | None:

@@ -16,7 +16,6 @@ from tensorlang.backends.triton.tiles import (
     Branch,
     Kernel,
     Loop,
-    Memory,
     Read,
     Tile,
     Write,

@@ -215,7 +215,7 @@ class _Builder:
         place = replace(place, lanes=(*place.lanes, lane))
         exact = isinstance(extent, Const) and lane.extent == extent.value
         span = extent if isinstance(lane.extent, str) else integer(int(lane.extent))
-        # A symbolic lane may be longer than its extent; what is known of it is only that it is >= 0.
+        # A symbolic lane may be longer than its extent: only its sign is known.
         facts = place.facts.ranged(lane.var.name, integer(0), span)
         if isinstance(lane.extent, str):
             facts = place.facts.assuming(Compare("le", integer(0), lane.var))

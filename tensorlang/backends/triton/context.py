@@ -1,6 +1,6 @@
 """What building a kernel carries: where it stands (`Place`), and what it has made (`Making`)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -133,7 +133,7 @@ class Making:
         return substitute(e, self._full)
 
     @contextmanager
-    def block(self) -> Iterator[list[Tile]]:
+    def block(self) -> Generator[list[Tile]]:
         """Statements made inside go to a list of their own; what they name is theirs alone."""
         outer, self.out = self.out, []
         self._open.append({})

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tensorlang.backends.triton.dialect import Identifiers, triton_dtype
+from tensorlang.backends.triton.dialect import Identifiers
 from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame, Text
 from tensorlang.backends.triton.masks import Knowledge
 from tensorlang.backends.triton.share import walk_tiles
@@ -215,15 +215,12 @@ class _Emitter:
 
     def _whole(self, value: Expr, frame: Frame, printer: ExprPrinter) -> str:
         """`value` as a tile that has every lane of the frame."""
-        shape = ", ".join(printer.extent(lane) for lane in frame)
-        shape = f"({shape},)" if len(frame) == 1 else f"({shape})"
         if isinstance(value, Const):
-            literal = printer.text(value)
-            return f"tl.full({shape}, {literal}, {triton_dtype(value.dtype)})"
+            return printer.full(value, frame).text
         text: Text = printer.placed(value, frame)
         if len(printer.lanes.of(value)) == len(frame):
             return text.text
-        return f"tl.broadcast_to({text.text}, {shape})"
+        return f"tl.broadcast_to({text.text}, {printer.shape(frame)})"
 
     def _read(self, tile: Read, depth: int, printer: ExprPrinter) -> None:
         frame = self.kernel.lanes.of_name(tile.name)

@@ -162,12 +162,23 @@ class ExprPrinter:
 
     def typed(self, e: Expr, frame: Frame) -> Text:
         """`e`, a literal with its dtype said."""
-        if not isinstance(e, Const):
-            return self.placed(e, frame)
-        dtype = triton_dtype(e.dtype)
+        return self.full(e, ()) if isinstance(e, Const) else self.placed(e, frame)
+
+    def full(self, e: Const, frame: Frame) -> Text:
+        """A tile that holds one number everywhere."""
+        shape = self.shape(frame)
+        literal = self._const(e).text
         if e.dtype is index and -(2**31) <= e.value < 2**31:
-            dtype = "tl.int32"
-        return Text(f"tl.full((), {self._const(e).text}, {dtype})")
+            return Text(f"tl.full({shape}, {literal}, tl.int32)")
+        if e.dtype.is_float and e.dtype.bits < 32 and e.dtype.name != "f16":
+            # The interpreter of Triton 3.6 makes no bf16 and no f8 of a number.
+            return self._to(Text(f"tl.full({shape}, {literal}, tl.float32)"), e.dtype)
+        return Text(f"tl.full({shape}, {literal}, {triton_dtype(e.dtype)})")
+
+    def shape(self, frame: Frame) -> str:
+        """The extents of a tile, as a tuple."""
+        extents = ", ".join(self.extent(lane) for lane in frame)
+        return f"({extents},)" if len(frame) == 1 else f"({extents})"
 
     # ---------------------------------------------------------------- operators
 

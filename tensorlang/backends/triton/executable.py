@@ -5,6 +5,7 @@ from typing import Any
 
 from tensorlang.backends.triton.emit import KernelText
 from tensorlang.backends.triton.launch import Launcher
+from tensorlang.backends.triton.libraries import torch
 from tensorlang.backends.triton.module import Module
 from tensorlang.backends.triton.storage import next_power_of_two
 from tensorlang.ir.types import Scalar
@@ -58,8 +59,6 @@ class _Host:
 
     def empty(self, dtype: str, *shape: int) -> Any:
         """A workspace from torch's allocator; its elements start undefined."""
-        import torch
-
         sizes = [max(size, 0) for size in shape]
         return torch.empty(sizes, dtype=getattr(torch, _TORCH[dtype]), device=self._device)
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorlang.backends.triton import runtime_numpy
+from tensorlang.backends.triton import runtime, runtime_numpy
 from tensorlang.backends.triton.interpreter_faults import corrected
+from tensorlang.backends.triton.libraries import interpreter, jit, tl
 
 _library: list[Any] = []
 
@@ -20,13 +21,9 @@ _library: list[Any] = []
 def library() -> Any:
     """The runtime as plain Python functions, under the name `rt` of generated text."""
     if not _library:
-        from triton.runtime.jit import JITFunction
-
-        from tensorlang.backends.triton import runtime
-
         names: dict[str, Any] = dict(vars(runtime))
         for name, value in vars(runtime).items():
-            if isinstance(value, JITFunction):
+            if isinstance(value, jit.JITFunction):
                 names[name] = types.FunctionType(value.fn.__code__, names, name)
         names |= runtime_numpy.replacements()
         _library.append(types.SimpleNamespace(**names))
@@ -41,8 +38,6 @@ def interpret(function: Callable[..., None], programs: int, arguments: Mapping[s
         arguments: torch CPU tensors; ints of 32 or 64 bits as NumPy scalars; floats; anything else
             (compile-time values) is passed as it is.
     """
-    from triton.runtime import interpreter
-
     builder: Any = interpreter.interpreter_builder
     with np.errstate(all="ignore"), corrected(function):
         made = {name: _as_triton(value) for name, value in arguments.items()}
@@ -53,15 +48,12 @@ def interpret(function: Callable[..., None], programs: int, arguments: Mapping[s
 
 
 def _as_triton(value: Any) -> Any:
-    import triton.language as tl
-    from triton.runtime import interpreter
-    from triton.runtime.jit import mangle_type
-
     if isinstance(value, np.generic):
-        dtype = getattr(tl, {"bool": "int1"}.get(value.dtype.name, value.dtype.name))
-        return tl.tensor(interpreter.TensorHandle(np.array([value]), dtype), dtype)
+        array: Any = np.asarray(value).reshape(1)
+        dtype = getattr(tl, {"bool": "int1"}.get(array.dtype.name, array.dtype.name))
+        return tl.tensor(interpreter.TensorHandle(array, dtype), dtype)
     if hasattr(value, "data_ptr"):
-        dtype = tl.str_to_ty(mangle_type(value), None)
+        dtype = tl.str_to_ty(jit.mangle_type(value), None)
         pointer = np.array([value.data_ptr()], dtype=np.uint64)
         return tl.tensor(interpreter.TensorHandle(pointer, dtype), dtype)
     return value

@@ -3,13 +3,13 @@
 - f32 -> bf16 truncates, and f32 -> f8 is wrong: casts go through our own rounding.
 - arithmetic on bf16 is done on its raw bits: generated text computes in f32, but `tl.dot` takes
   bf16 operands, which are widened here (exactly, as the matrix unit does).
-- `tl.fma` rounds twice in 3.6.
+- `tl.fma` rounds twice, and `~` of an unsigned value fails, in 3.6.
 - a comparison keeps the dtype of its operands, so that `scalar & block` is no mask.
 - `tl.range` gives Python ints, and fails on bounds that were loaded or computed.
 - `tl.reduce` and `tl.associative_scan` call the combine function for every single element.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,28 +17,26 @@ import numpy as np
 
 from tensorlang.backends.fma import fma_f32, fma_f64
 from tensorlang.backends.rounding import decode, encode, rounder
+from tensorlang.backends.triton.libraries import interpreter, tl
 from tensorlang.ir.types import DType, bf16, f8e4m3, f8e5m2
 
+_INTEGER_TESTS = ("SLE", "SLT", "SGE", "SGT", "ULE", "ULT", "UGE", "UGT", "EQ", "NE")
+_FLOAT_TESTS = ("LT", "GT", "LE", "GE", "EQ", "NE")
 _COMPARISONS = [
-    f"create_{kind}{test}"
-    for kind, tests in (
-        ("icmp", ("SLE", "SLT", "SGE", "SGT", "ULE", "ULT", "UGE", "UGT", "EQ", "NE")),
-        ("fcmp", ("OLT", "OGT", "OLE", "OGE", "OEQ", "ONE", "ULT", "UGT", "ULE", "UGE", "UEQ", "UNE")),
-    )
-    for test in tests
-]  # fmt: skip
+    *(f"create_icmp{test}" for test in _INTEGER_TESTS),
+    *(f"create_fcmp{order}{test}" for order in "OU" for test in _FLOAT_TESTS),
+]
 
 
 @contextmanager
-def corrected(function: Callable[..., None]) -> Iterator[None]:
+def corrected(function: Callable[..., None]) -> Generator[None]:
     """Triton's language as interpreter, without its faults; `function`'s globals name `tl`."""
-    from triton.runtime import interpreter
-
     builder: Any = interpreter.interpreter_builder
-    patches = _patches(builder, interpreter)
+    patches = _patches(builder)
     scope = interpreter._patch_lang(function)  # pyright: ignore[reportPrivateUsage]
-    _patch_language(scope, interpreter)
-    vars(builder).update(patches)
+    _patch_language(scope)
+    for name, patch in patches.items():
+        setattr(builder, name, patch)
     try:
         yield
     finally:
@@ -47,19 +45,25 @@ def corrected(function: Callable[..., None]) -> Iterator[None]:
         scope.restore()
 
 
-def _patches(builder: Any, interpreter: Any) -> dict[str, Callable[..., Any]]:
-    made = {name: _as_mask(getattr(builder, name), interpreter) for name in _COMPARISONS}
-    cast = _cast(builder.cast_impl, interpreter)
+def _patches(builder: Any) -> dict[str, Callable[..., Any]]:
+    made = {name: _as_mask(getattr(builder, name)) for name in _COMPARISONS}
+    cast = _cast(builder.cast_impl)
     made["cast_impl"] = cast
-    made["create_fp_to_fp"] = lambda source, dtype, rounding: cast(source, dtype)
-    made["create_dot"] = _dot(interpreter)
-    made["create_fma"] = _fma(interpreter)
+    made["create_fp_to_fp"] = _without_mode(cast)
+    made["create_dot"] = _dot()
+    made["create_fma"] = _fma()
+    made["get_all_ones_value"] = _all_ones()
     return made
 
 
-def _as_mask(compare: Callable[..., Any], interpreter: Any) -> Callable[..., Any]:
-    import triton.language as tl
+def _without_mode(cast: Callable[..., Any]) -> Callable[..., Any]:
+    def cast_to_nearest(source: Any, dtype: Any, _: Any) -> Any:
+        return cast(source, dtype)
 
+    return cast_to_nearest
+
+
+def _as_mask(compare: Callable[..., Any]) -> Callable[..., Any]:
     def test(a: Any, b: Any) -> Any:
         return interpreter.TensorHandle(compare(a, b).data.astype(np.bool_), tl.int1)
 
@@ -67,8 +71,6 @@ def _as_mask(compare: Callable[..., Any], interpreter: Any) -> Callable[..., Any
 
 
 def _special() -> dict[Any, DType]:
-    import triton.language as tl
-
     return {tl.bfloat16: bf16, tl.float8e4nv: f8e4m3, tl.float8e5: f8e5m2}
 
 
@@ -82,15 +84,15 @@ def _bits(dtype: DType) -> Any:
     return np.uint16 if dtype is bf16 else np.uint8
 
 
-def _cast(plain: Callable[..., Any], interpreter: Any) -> Callable[..., Any]:
+def _cast(plain: Callable[..., Any]) -> Callable[..., Any]:
     def cast(source: Any, dtype: Any) -> Any:
         made, special = dtype.scalar, _special()
         if source.dtype.scalar is made or not {source.dtype.scalar, made} & set(special):
             return plain(source, dtype)
         values = _values(source)
         if made not in special:
-            wide = interpreter.TensorHandle(values, interpreter.tl.float32)
-            return wide if made is interpreter.tl.float32 else plain(wide, dtype)
+            wide = interpreter.TensorHandle(values, tl.float32)
+            return wide if made is tl.float32 else plain(wide, dtype)
         ours = special[made]
         if values.dtype != np.float64:
             values = values.astype(np.float32)
@@ -101,7 +103,7 @@ def _cast(plain: Callable[..., Any], interpreter: Any) -> Callable[..., Any]:
     return cast
 
 
-def _dot(interpreter: Any) -> Callable[..., Any]:
+def _dot() -> Callable[..., Any]:
     def dot(a: Any, b: Any, acc: Any, *_: Any) -> Any:
         made = acc.data.dtype
         product = np.matmul(_values(a).astype(made), _values(b).astype(made))
@@ -110,7 +112,7 @@ def _dot(interpreter: Any) -> Callable[..., Any]:
     return dot
 
 
-def _fma(interpreter: Any) -> Callable[..., Any]:
+def _fma() -> Callable[..., Any]:
     def fma(a: Any, b: Any, c: Any) -> Any:
         exact = fma_f64 if c.data.dtype == np.float64 else fma_f32
         return interpreter.TensorHandle(exact(a.data, b.data, c.data), c.dtype.scalar)
@@ -118,9 +120,16 @@ def _fma(interpreter: Any) -> Callable[..., Any]:
     return fma
 
 
-def _patch_language(scope: Any, interpreter: Any) -> None:
-    import triton.language as tl
+def _all_ones() -> Callable[..., Any]:
+    def all_ones(dtype: Any) -> Any:
+        # NumPy holds no int1, so `~` of a mask is its complement.
+        bits = np.array([-1]).astype(np.bool_ if dtype.name == "int1" else dtype.scalar.name)
+        return interpreter.TensorHandle(bits, dtype.scalar)
 
+    return all_ones
+
+
+def _patch_language(scope: Any) -> None:
     def scalar(value: int) -> Any:
         wide = not -(2**31) <= value < 2**31
         dtype, made = (tl.int64, np.int64) if wide else (tl.int32, np.int32)
@@ -131,8 +140,8 @@ def _patch_language(scope: Any, interpreter: Any) -> None:
         return (scalar(v) for v in range(_int(low), _int(high), _int(step)))
 
     def reduce(x: Any, axis: Any, combine: Any, keep_dims: bool = False, **_: Any) -> Any:
-        parts = x if isinstance(x, tuple) else (x,)
-        total, *rest = _slices(parts, _int(axis), interpreter)
+        parts = _tuple(x)
+        total, *rest = _slices(parts, _int(axis))
         for part in rest:
             total = _tuple(_function(combine)(*total, *part))
         return total if isinstance(x, tuple) else total[0]
@@ -151,18 +160,16 @@ def _function(combine: Any) -> Callable[..., Any]:
 
 
 def _tuple(values: Any) -> tuple[Any, ...]:
-    return values if isinstance(values, tuple) else (values,)
+    return (values,) if hasattr(values, "handle") else tuple(values)
 
 
-def _slices(parts: tuple[Any, ...], axis: int, interpreter: Any) -> Iterator[tuple[Any, ...]]:
+def _slices(parts: tuple[Any, ...], axis: int) -> Iterator[tuple[Any, ...]]:
     """The tensors at each index of one axis, without that axis."""
     for k in range(parts[0].handle.data.shape[axis]):
-        yield tuple(_tensor(np.take(p.handle.data, k, axis), p.dtype, interpreter) for p in parts)
+        yield tuple(_tensor(np.take(p.handle.data, k, axis), p.dtype) for p in parts)
 
 
-def _tensor(data: Any, dtype: Any, interpreter: Any) -> Any:
-    import triton.language as tl
-
+def _tensor(data: Any, dtype: Any) -> Any:
     shape = list(np.shape(data))
     made = tl.block_type(dtype, shape) if shape else dtype
     array = np.ascontiguousarray(data) if shape else np.array([data])

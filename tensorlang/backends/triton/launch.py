@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorlang.backends.triton.emit import KernelText
 from tensorlang.backends.triton.interpret import interpret
+from tensorlang.backends.triton.libraries import compiler, torch, triton
 from tensorlang.backends.triton.module import Module
 from tensorlang.backends.triton.reach import Reach
 from tensorlang.backends.triton.signature import (
@@ -45,7 +46,9 @@ class Launcher:
     ) -> None:
         if programs <= 0:
             return
-        by_pointer = {id(m): {} for _, m, _ in self.text.pointers}
+        by_pointer: dict[int, dict[int, tuple[int, ...]]] = {
+            id(m): {} for _, m, _ in self.text.pointers
+        }
         for (_, memory, component), tensor in zip(self.text.pointers, tensors, strict=True):
             by_pointer[id(memory)][component] = tensor.stride()
         strides = [by_pointer[id(m)][c][dim] for _, m, c, dim in self.text.strides]
@@ -108,8 +111,6 @@ class Launcher:
         strides: Sequence[int],
         key: Key,
     ) -> None:
-        import torch
-
         device = tensors[0].device
         with torch.cuda.device(device):
             compiled = self._compiled.get((device, key))
@@ -120,10 +121,7 @@ class Launcher:
 
     def compile(self, key: Key, target: Any) -> Any:
         """Triton's compiled kernel for a key; `target` None is the current device."""
-        import triton
-        from triton.compiler import ASTSource
-
-        source = ASTSource(
+        source = compiler.ASTSource(
             fn=self.module.function(self.text.name),
             signature=signature(self.text, key),
             constexprs=constants(self.text, key),

@@ -69,8 +69,8 @@ class Knowledge:
 
     def assuming(self, condition: Expr) -> "Knowledge":
         """Also the condition; a witness that fails it says nothing any more."""
-        witness = {} if self.fails(condition) else self.witness
-        return Knowledge(self.facts.assume(condition), witness)
+        known = self.facts.assume(condition)
+        return Knowledge(known) if self.fails(condition) else Knowledge(known, self.witness)
 
     def proves(self, condition: Expr) -> bool:
         """Whether the condition always holds."""

@@ -12,7 +12,7 @@ from tensorlang.backends.triton.storage import allocations
 from tensorlang.backends.triton.tiles import Dot, Lane, Lanes
 from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.expr import Binary, Cast, Const, Expr, Select, Var
-from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store, children_of
+from tensorlang.ir.stmt import For, Let, LoopKind, Stmt, Store, children_of
 from tensorlang.ir.types import DType
 from tensorlang.ir.walk import loads_of
 

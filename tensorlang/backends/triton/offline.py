@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorlang.backends.triton.executable import TritonExecutable
+from tensorlang.backends.triton.libraries import targets
 from tensorlang.backends.triton.signature import usual
 from tensorlang.errors import TargetError
 
@@ -23,8 +24,6 @@ class Compiled:
 
 def compile_offline(executable: TritonExecutable, arch: str) -> Mapping[str, Compiled]:
     """Every kernel for `arch`, by name, with aligned pointers and sizes divisible by 16."""
-    from triton.backends.compiler import GPUTarget
-
     if not arch.startswith("sm_"):
         raise TargetError(
             "unknown-arch",
@@ -32,7 +31,7 @@ def compile_offline(executable: TritonExecutable, arch: str) -> Mapping[str, Com
             why="only NVIDIA architectures are known here",
             fix='name one as in Target("triton", arch="sm_90")',
         )
-    target = GPUTarget("cuda", int(arch.removeprefix("sm_")), _WARP)
+    target = targets.GPUTarget("cuda", int(arch.removeprefix("sm_")), _WARP)
     made: dict[str, Compiled] = {}
     for name, launcher in executable.launchers.items():
         kernel = launcher.compile(usual(launcher.text, _USUAL_EXTENT), target)

@@ -7,7 +7,7 @@
     any other stage            a Launch of one program
 
 A grid is made of the gpu_block (or parallel) loops that no other statement separates, as far as the
-host can compute their extents; a block loop inside another's iteration that it cannot runs serially.
+host can compute their extents; any other such loop runs serially.
 """
 
 from collections.abc import Iterator, Mapping

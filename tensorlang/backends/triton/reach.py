@@ -18,7 +18,7 @@ from tensorlang.backends.triton.tiles import (
     Write,
 )
 from tensorlang.ir.expr import Const, Expr, Name
-from tensorlang.ir.ranges import UNKNOWN, Range, range_of
+from tensorlang.ir.ranges import UNKNOWN, Range, add, range_of
 from tensorlang.ir.types import DType, Kind, index
 from tensorlang.ir.walk import fold, postorder
 
@@ -66,10 +66,7 @@ class Reach:
                 known[tile.name] = ranges[0]
             case Loop():
                 low, count = ranges
-                known[tile.name] = (
-                    low[0],
-                    None if None in (low[1], count[1]) else low[1] + count[1],
-                )  # type: ignore[operator]
+                known[tile.name] = (low[0], add(low, count)[1])
             case _:
                 pass
         return any(

@@ -170,11 +170,11 @@ def shr_unsigned(a, b, bits: tl.constexpr):
 @triton.jit
 def to_int(x, dtype: tl.constexpr, lowest: tl.constexpr, highest: tl.constexpr):
     """Truncate and saturate a float, NaN to 0; highest + 1 is a power of two, hence a float."""
-    below = x < lowest
-    above = x >= highest + 1
+    below = x < lowest * 1.0
+    above = x >= highest * 1.0 + 1.0
     inside = (below | above | (x != x)) == 0
     whole = tl.where(inside, x, 0.0).to(dtype)
-    return tl.where(above, highest, tl.where(below, lowest, whole)).to(dtype)
+    return tl.where(above, tl.full((), highest, dtype), tl.where(below, lowest, whole)).to(dtype)
 
 
 @triton.jit

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorlang.backends.triton.libraries import interpreter, tl
+
 _erf: Any = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -35,14 +37,11 @@ def _lifted(function: Callable[..., Any]) -> Callable[..., Any]:
     """A NumPy function as one of Triton tensors of f32 or f64."""
 
     def lifted(*args: Any) -> Any:
-        import triton.language as tl
-        from triton.runtime.interpreter import TensorHandle
-
         first = args[0]
-        wide = function(*(x.handle.data.astype(np.float64) for x in args))
-        data = np.asarray(wide).astype(first.handle.data.dtype)
+        wide: Any = function(*(x.handle.data.astype(np.float64) for x in args))
+        data: Any = np.asarray(wide).astype(first.handle.data.dtype)
         shape = list(data.shape) if any(x.type.is_block() for x in args) else []
         made = tl.block_type(first.dtype, shape) if shape else first.dtype
-        return tl.tensor(TensorHandle(data, first.dtype.scalar), made)
+        return tl.tensor(interpreter.TensorHandle(data, first.dtype.scalar), made)
 
     return lifted

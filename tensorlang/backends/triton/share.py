@@ -225,23 +225,22 @@ def _name_for(value: Expr) -> str:
     pointers = [e.name for e in names if e.name.endswith(".ptr")]
     if pointers:
         return pointers[0].removesuffix(".ptr") + ".at"
-    if isinstance(value, Binary) and value.op == "floordiv" and isinstance(value.b, Const):
-        if isinstance(value.a, Binary) and value.a.op == "add" and isinstance(value.a.a, Name):
-            return f"{value.a.a.name}.tiles"
     plain = [e.name for e in names if not _is_stride(e.name) and not e.name.startswith("lane")]
     if value.dtype is bool_:
         return f"{plain[0]}.ok" if isinstance(value, Compare) and plain else "mask"
     if not plain:
         return "part"
     match value:
-        case Binary(op="add", a=Name(name=name), b=Const(value=n)) if n >= 0:
+        case Binary(op="floordiv", a=Binary(op="add", a=Name(name=name)), b=Const()):
+            return f"{name}.tiles"
+        case Binary(op="add", a=Name(name=name), b=Const(value=int(n))) if n >= 0:
             return f"{name}.plus{n}"
-        case Binary(op="sub", a=Name(name=name), b=Const(value=n)) if n >= 0:
+        case Binary(op="sub", a=Name(name=name), b=Const(value=int(n))) if n >= 0:
             return f"{name}.minus{n}"
         case Binary(op="mul") if len(names) > len(plain):
             return f"{plain[0]}.offset"
         case _:
-            return f"{plain[0]}.part"
+            return plain[0].partition(".part")[0] + ".part"
 
 
 def _is_stride(name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tensorlang.backends.triton.dialect import SIGNATURE_DTYPES
 from tensorlang.backends.triton.emit import KernelText
+from tensorlang.backends.triton.libraries import tl
 from tensorlang.ir.types import DType
 
 _ALIGNMENT = 16
@@ -34,7 +35,7 @@ class Key:
 
 
 def usual(text: KernelText, extent: int) -> Key:
-    """Aligned pointers, sizes and strides divisible by 16, last strides 1: to compile with no call."""
+    """What calls mostly bring: aligned pointers, multiples of 16, last strides of 1."""
     unit = tuple(dim == memory.rank - 1 for _, memory, _, dim in text.strides)
     scalars = tuple(dtype.name == "index" for _, _, dtype in text.scalars)
     divisible = (True,) * len(text.pointers) + scalars + tuple(not u for u in unit)
@@ -66,8 +67,6 @@ def scalar_type(dtype: DType) -> str:
 
 def constants(text: KernelText, key: Key) -> dict[str, Any]:
     """The values of the parameters that the key fixes."""
-    import triton.language as tl
-
     made: dict[str, Any] = {
         name: 1 for (name, *_), unit in zip(text.strides, key.unit, strict=True) if unit
     }

@@ -140,12 +140,12 @@ def _access(seen: _Seen, indices: tuple[Expr, ...], env: Environment, *, is_stor
         seen.is_lane[dim] = is_lane
         if lane is not None:
             lanes.append((dim, lane))
-    names = [name for _, name in lanes]
+    names = [lane for _, lane in lanes]
     if len(set(names)) != len(names):
         seen.failure = "one lane indexes two of its dimensions"
     elif is_store and not seen.axes:
         order = list(env.lanes)
-        seen.axes = tuple(dim for dim, name in sorted(lanes, key=lambda x: order.index(x[1])))
+        seen.axes = tuple(dim for dim, _ in sorted(lanes, key=lambda pair: order.index(pair[1])))
 
 
 def _lane_of(e: Expr, low: Expr, extent: Expr, env: Environment) -> tuple[str | None, str]:

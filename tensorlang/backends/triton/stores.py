@@ -97,11 +97,11 @@ def _assign(
     for component, value in enumerate(_steady(values, register.func, making)):
         name = variable(register, component, indices, making)
         dtype = register.dtypes[component]
-        value = value if value.dtype is dtype else Cast(dtype, value)
+        made = value if value.dtype is dtype else Cast(dtype, value)
         making.lanes.declare(name, register.lanes)
         if keep is not None:
-            value = Select(keep, value, register_value(register, component, indices, making))
-        _set(register, name, value, lanes, making)
+            made = Select(keep, made, register_value(register, component, indices, making))
+        _set(register, name, made, lanes, making)
 
 
 def _set(

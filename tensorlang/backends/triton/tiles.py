@@ -138,12 +138,16 @@ class Access:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bind:
+    """name = value, for good."""
+
     name: str
     value: Expr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
+    """name = elements of memory, 0 where masked."""
+
     name: str
     at: Access
     mask: Expr | None
@@ -151,6 +155,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Write:
+    """Elements of memory = value."""
+
     at: Access
     value: Expr
     mask: Expr | None
@@ -158,6 +164,8 @@ class Write:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Declare:
+    """A register tile, which Assign changes."""
+
     name: str
     dtype: DType
     value: Expr
@@ -184,6 +192,8 @@ class ReduceFirst:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
+    """A serial loop from min to min + extent - 1; `stages` 0 is Triton's own choice."""
+
     name: str
     min: Expr
     extent: Expr
@@ -193,17 +203,23 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
+    """body if the condition, which has no lanes, holds."""
+
     condition: Expr
     body: tuple["Tile", ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier:
+    """All threads of the program have come here; `why` names what they share."""
+
     why: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comment:
+    """A line for the reader."""
+
     text: str
 
 

@@ -1,0 +1,12 @@
+"""torch and Triton, as the rest of the package takes them: without types, which both lack."""
+
+from importlib import import_module
+from typing import Any
+
+torch: Any = import_module("torch")
+triton: Any = import_module("triton")
+tl: Any = import_module("triton.language")
+compiler: Any = import_module("triton.compiler")
+jit: Any = import_module("triton.runtime.jit")
+interpreter: Any = import_module("triton.runtime.interpreter")
+targets: Any = import_module("triton.backends.compiler")
