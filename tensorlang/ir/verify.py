@@ -4,9 +4,9 @@ Names: sizes, params, loop variables, Lets and buffers have one name each on a p
 program to a statement, and stand only below what binds them.
 Types: the rules of `typecheck`; conditions are bool; bounds and indices are index; a load and a
 store have the rank, the component and the dtypes of their buffer.
-Places: inputs are never stored to; Asserts come first and mention only sizes and params; no
-gpu_block loop is inside another; the extent of a vectorized loop is the same in every iteration of
-the loops around it.
+Places: inputs are never stored to; Asserts come first and mention only sizes and params; gpu_block
+loops are those of one stage (together its grid), and none is in a block of another stage; the
+extent of a vectorized loop is the same in every iteration of the loops around it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,7 +53,10 @@ class _Place:
 
     names: dict[str, Name | Buffer]
     varying: frozenset[str] = frozenset()
-    in_gpu_block: bool = False
+    stage: Stage | None = None
+    # The stage whose gpu_block loops are around.
+    blocks_of: Stage | None = None
+    in_block: bool = False
     inputs: frozenset[str] = frozenset()
 
     def binding(self, name: str, what: Name | Buffer, *, varies: bool = False) -> "_Place":
@@ -102,8 +105,9 @@ def _stmt_faults(stmt: Stmt, place: _Place) -> Iterator[str]:
     match stmt:
         case For(var=name, kind=kind):
             inner = place.binding(name, Var(name, index), varies=True)
-            in_gpu_block = place.in_gpu_block or kind is LoopKind.GPU_BLOCK
-            yield from _stmt_faults(stmt.body, replace(inner, in_gpu_block=in_gpu_block))
+            if kind is LoopKind.GPU_BLOCK:
+                inner = replace(inner, blocks_of=place.stage, in_block=True)
+            yield from _stmt_faults(stmt.body, inner)
         case Let(var=name, value=value):
             varies = bool(value.reads) or not place.varying.isdisjoint(value.free)
             yield from _stmt_faults(
@@ -111,7 +115,9 @@ def _stmt_faults(stmt: Stmt, place: _Place) -> Iterator[str]:
             )
         case Allocate(buffer=buffer):
             yield from _stmt_faults(stmt.body, place.binding(buffer.name, buffer))
-        case Stage() | If():
+        case Stage():
+            yield from _stmt_faults(stmt.body, replace(place, stage=stmt))
+        case If():
             yield from _stmt_faults(stmt.body, place)
         case Store() | Assert():
             pass
@@ -141,8 +147,8 @@ def _own_faults(stmt: Stmt, place: _Place) -> Iterator[str]:
 
 
 def _kind_faults(loop: For, place: _Place) -> Iterator[str]:
-    if loop.kind is LoopKind.GPU_BLOCK and place.in_gpu_block:
-        yield "a gpu_block loop stands inside another"
+    if loop.kind is LoopKind.GPU_BLOCK and place.in_block and place.stage is not place.blocks_of:
+        yield "a gpu_block loop stands inside a block of another stage"
     if loop.kind is LoopKind.VECTORIZED:
         varying = sorted(place.varying & loop.extent.free)
         if varying:

@@ -16,6 +16,7 @@ from tensorlang.ir.stmt import (
     Let,
     LoopKind,
     Program,
+    Stage,
     Stmt,
     Store,
     block,
@@ -69,6 +70,7 @@ def test_valid_programs_pass(made: Program):
         Block((nest(), nest())),
         Allocate(temp, block(loop(Store("temp", (i,), (alpha,))), nest(load("temp", i)))),
         loop(loop(store(), "f.j", LoopKind.VECTORIZED, M + N), kind=LoopKind.GPU_BLOCK),
+        Stage("out", 0, loop(loop(nest(), "a", LoopKind.GPU_BLOCK), "b", LoopKind.GPU_BLOCK)),
         Let("e", M + 1, loop(loop(store(), "f.j", LoopKind.VECTORIZED, Var("e")))),
         Block((Assert(M < N, "ShapeError", "c", "w", "y", "f", (M,)), nest())),
     ],
@@ -121,8 +123,8 @@ lanes = LoopKind.VECTORIZED
             "`A` is not a buffer in scope",
         ),
         (
-            loop(loop(nest(), "a", kind=gpu), "b", kind=gpu),
-            "a gpu_block loop stands inside another",
+            Stage("out", 0, loop(Stage("temp", 0, loop(nest(), "a", kind=gpu)), "b", kind=gpu)),
+            "a gpu_block loop stands inside a block of another stage",
         ),
         (loop(loop(store(), "f.j", lanes, i)), "the extent of a vectorized loop varies with `f.i`"),
         (
