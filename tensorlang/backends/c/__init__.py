@@ -7,7 +7,7 @@ Read in this order: `vectorize` (which loop becomes lanes), `statements`, `expre
 """
 
 from tensorlang.backends.c.executable import CExecutable
-from tensorlang.backends.c.toolchain import toolchain
+from tensorlang.backends.c.toolchain import find_toolchain
 from tensorlang.backends.executable import Executable
 from tensorlang.ir.stmt import Program
 from tensorlang.target import Target
@@ -20,4 +20,4 @@ def compile_program(program: Program, target: Target) -> Executable:
 
     Raises: TargetError: no-c-compiler, compiler-failed.
     """
-    return CExecutable(program, toolchain())
+    return CExecutable(program, find_toolchain())

@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+from tensorlang.backends.c.addresses import address_of
 from tensorlang.backends.c.compiler import Function, load
 from tensorlang.backends.c.program import OUT_OF_MEMORY, Translation, translate
 from tensorlang.backends.c.toolchain import Toolchain
@@ -26,19 +27,18 @@ class CExecutable:
         self._toolchain = toolchain
         buffers = (*program.inputs, *program.outputs)
         self._bytes = [stored(dtype).bits // 8 for b in buffers for dtype in b.dtypes]
-        ranks = [len(b.dims) for b in buffers for _ in b.dtypes]
-        words = len(ranks) + sum(ranks) + len(program.sizes)
+        self._pack_pointers = struct.Struct(f"={len(self._bytes)}Q").pack
         floats = "".join(_format(param.dtype) for param in program.params)
-        self._pack = struct.Struct(f"={words}q{floats}").pack
+        self._pack_scalars = struct.Struct(f"={len(program.sizes)}q{floats}").pack
         self._sizes = [size.name for size in program.sizes]
         self._params = [(param.name, param.dtype) for param in program.params]
-        self._usual = (True,) * len(ranks)
+        self._layouts: dict[_Layout, _Plan] = {}
         self._variants: dict[tuple[bool, ...], Function] = {}
-        self._translation = self._translate(self._usual)
+        self._translation = self._translate((True,) * len(self._bytes))
 
     @property
     def source(self) -> str:
-        """The C of the usual variant."""
+        """The C of the variant for contiguous arrays."""
         return self._translation.source
 
     @property
@@ -48,7 +48,8 @@ class CExecutable:
 
     def _translate(self, contiguous: tuple[bool, ...]) -> Translation:
         translation = translate(self._program, self._toolchain.machine, contiguous)
-        self._variants[contiguous] = load(translation.source, translation.function, self._toolchain)
+        loaded = load(translation.source, translation.function, self._toolchain)
+        self._variants[contiguous] = loaded
         return translation
 
     def run(
@@ -62,30 +63,45 @@ class CExecutable:
 
         Raises: MemoryError: a workspace was refused.  ShapeError: stride-not-whole.
         """
-        pointers: list[int] = []
-        words: list[Any] = []
-        contiguous: list[bool] = []
-        for array, size in zip((*inputs, *outputs), self._bytes, strict=True):
-            pointers.append(array.__array_interface__["data"][0])
-            strides = array.strides
-            near = not strides or strides[-1] == size or array.shape[-1] < 2
-            contiguous.append(near)
-            for stride in strides:
-                words.append(stride // size)
-                if stride % size:
-                    raise _not_whole(stride, size)
-        words += [sizes[name] for name in self._sizes]
-        words += [convert(params[name], dtype) for name, dtype in self._params]
-        key = tuple(contiguous)
-        function = self._variants.get(key)
-        if function is None:
-            self._translate(key)
-            function = self._variants[key]
-        status = function(self._pack(*pointers, *words))
+        arrays = (*inputs, *outputs)
+        layout = tuple([(array.strides, array.shape) for array in arrays])
+        plan = self._layouts.get(layout)
+        if plan is None:
+            plan = self._plan(layout)
+        function, strides = plan
+        scalars: list[Any] = [sizes[name] for name in self._sizes]
+        scalars += [convert(params[name], dtype) for name, dtype in self._params]
+        pointers = self._pack_pointers(*map(address_of, arrays))
+        status = function(pointers + strides + self._pack_scalars(*scalars))
         if status == OUT_OF_MEMORY:
             raise MemoryError(f"{self._program.name}: no memory for a workspace")
         if status:
             raise InternalError(f"{self._program.name} returned {status}")
+
+    def _plan(self, layout: "_Layout") -> "_Plan":
+        """The function for arrays laid out so, and their strides as it reads them."""
+        words: list[int] = []
+        contiguous: list[bool] = []
+        for (strides, shape), size in zip(layout, self._bytes, strict=True):
+            contiguous.append(not strides or strides[-1] == size or shape[-1] < 2)
+            for stride, extent in zip(strides, shape, strict=True):
+                if stride % size and extent > 1:
+                    raise _not_whole(stride, size)
+                words.append(stride // size)
+        key = tuple(contiguous)
+        if key not in self._variants:
+            self._translate(key)
+        plan = self._variants[key], struct.pack(f"={len(words)}q", *words)
+        if len(self._layouts) >= _MOST_LAYOUTS:
+            self._layouts.clear()
+        self._layouts[layout] = plan
+        return plan
+
+
+# For each array its strides in bytes and its shape; what is done with arrays laid out so.
+_Layout: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+_Plan: TypeAlias = tuple[Function, bytes]
+_MOST_LAYOUTS = 1024
 
 
 def _format(dtype: DType) -> str:

@@ -37,7 +37,7 @@ class Toolchain:
     identity: str
 
 
-def toolchain() -> Toolchain:
+def find_toolchain() -> Toolchain:
     """The compiler of this machine.
 
     Raises: TargetError: no-c-compiler.
