@@ -27,6 +27,7 @@ from tensorlang.testing.enclosures import (
     either,
     enclosed,
     free_where,
+    is_nan,
     looseness,
     monotone,
     point,
@@ -36,7 +37,7 @@ from tensorlang.testing.enclosures import (
 
 _GROWING = ("exp", "exp2", "log", "log2", "tanh", "erf", "sigmoid",
             "approx.tanh", "approx.exp2", "approx.erf")  # fmt: skip
-_NOT_NEGATIVE = ("exp", "exp2", "sigmoid", "rsqrt", "approx.exp2")
+_NOT_NEGATIVE = ("exp", "exp2", "sigmoid", "approx.exp2")
 _STEPS = ("floor", "ceil", "round")
 # Abramowitz and Stegun 7.1.26, beside the ulp of computing it.
 _ERF_ERROR = 1.5e-7
@@ -110,6 +111,8 @@ def _inexact(name: str, operands: Sequence[Enclosure], dtype: DType) -> Enclosur
         ends = monotone(exact, wide, f64)
     elif name == "rsqrt":
         ends = monotone(exact, wide, f64, "-")
+        if not ends.is_point:  # one zero gives inf and the other -inf
+            ends = free_where(ends, (wide[0].low <= 0) & (wide[0].high >= 0), f64)
     elif name in ("sin", "cos"):
         ends = _wave(exact, wide[0])
     elif name == "pow":
@@ -145,13 +148,14 @@ def _wave(exact: Callable[..., Any], x: Enclosure) -> Enclosure:
     if x.is_point:
         return point(value)
     width = x.high - x.low
-    return enclosed(value - width, value + width, x.loose, f64)
+    result = enclosed(value - width, value + width, x.loose, f64)
+    return free_where(result, np.isinf(width), f64)
 
 
 def _power(exact: Callable[..., Any], base: Enclosure, exponent: Enclosure) -> Enclosure:
     result = at_corners(exact, base, exponent, f64)
     if result.is_point:
         return result
-    # Monotone in each operand over positive bases alone; elsewhere known only at points.
+    # Monotone in each operand over positive bases alone; and NaN to the 0 is 1, as is 1 to the NaN.
     unsure = (base.low != base.high) | (exponent.low != exponent.high)
-    return free_where(result, (base.low <= 0) & unsure, f64)
+    return free_where(result, ~(base.low > 0) & unsure | is_nan(exponent.low) & unsure, f64)

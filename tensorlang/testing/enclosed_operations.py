@@ -35,15 +35,38 @@ def unary(op: str, dtype: DType) -> Operation:
 def binary(op: str, dtype: DType) -> Operation:
     """Binary(op) of two enclosures of `dtype`."""
     operation = numerics.binary(op, dtype)
-    if op in ("add", "min", "max") or (dtype.is_bool and op in ("and", "or")):
+    if op in ("min", "max") or (dtype.is_bool and op in ("and", "or")):
         return lambda operands: monotone(operation, operands, dtype)
-    if op == "sub":
-        return lambda operands: monotone(operation, operands, dtype, "+-")
+    if op in ("add", "sub"):
+        return lambda operands: _sum(op, operation, operands, dtype)
     if op == "mul":
         return lambda operands: _product(operation, operands, dtype)
     if op == "div":
         return lambda operands: _quotient(operation, operands, dtype)
     return lambda operands: _scrambled(operation, operands, dtype)
+
+
+def _sum(
+    op: str, operation: Callable[..., Any], operands: Sequence[Enclosure], dtype: DType
+) -> Enclosure:
+    a, b = operands
+    result = monotone(operation, operands, dtype, "++" if op == "add" else "+-")
+    if result.is_point:
+        return result
+    if not dtype.is_float:
+        return free_where(result, _width(result) != _width(a) + _width(b), dtype)
+    # inf - inf inside the box, though at no corner.
+    low, high = (b.low, b.high) if op == "add" else (-b.high, -b.low)
+    opposite = ((a.low == -np.inf) & (high == np.inf)) | ((a.high == np.inf) & (low == -np.inf))
+    return free_where(result, opposite & ~_are_certain(a, b), dtype)
+
+
+def _width(x: Enclosure) -> Any:
+    return np.asarray(x.high, np.float64) - np.asarray(x.low, np.float64)
+
+
+def _are_certain(a: Enclosure, b: Enclosure) -> Any:
+    return (a.low == a.high) & (b.low == b.high)
 
 
 def _product(
@@ -74,8 +97,7 @@ def _quotient(
         return quotient
     both_infinite = _may_be_infinite(a) & _may_be_infinite(b)
     undefined = spans_zero(b) | (spans_zero(a) & (b.low == 0)) | both_infinite
-    certain = (a.low == a.high) & (b.low == b.high)
-    return free_where(quotient, undefined & ~certain, dtype)
+    return free_where(quotient, undefined & ~_are_certain(a, b), dtype)
 
 
 def _may_be_infinite(x: Enclosure) -> Any:
@@ -144,18 +166,12 @@ def cast(source: DType, target: DType) -> Operation:
             return enclosed(*result, target)
         if not target.is_float:
             lowest, highest = anything(target)
-            wraps = _wraps(x, low, high)
+            wraps = _width(x) != _width(Enclosure(low, high))
             loose = either(loose, wraps)
             low, high = where(wraps, lowest, low), where(wraps, highest, high)
         return enclosed(low, high, loose, target)
 
     return convert
-
-
-def _wraps(x: Enclosure, low: Any, high: Any) -> Any:
-    """Where the width of an interval of integers has changed."""
-    before = np.asarray(x.high, np.float64) - np.asarray(x.low, np.float64)
-    return before != np.asarray(high, np.float64) - np.asarray(low, np.float64)
 
 
 def is_nan_of(operands: Sequence[Enclosure]) -> Enclosure:

@@ -82,7 +82,7 @@ def folding(op: str, dtype: DType, start: Enclosure, *, imprecise: bool = False)
         return _Sum(dtype, start, imprecise=imprecise)
     if dtype.is_float and op == "mul":
         return _Product(dtype, start)
-    if op in ("min", "max", "add") or (dtype.is_bool and op in ("and", "or")):
+    if op in ("min", "max") or (dtype.is_bool and op in ("and", "or")):
         return _Ends(op, dtype, start)
     return _Exact(op, dtype, start)
 
@@ -130,6 +130,51 @@ class _Exact:
         return free_where(point(self.value), self.open, self.dtype)
 
 
+def _everywhere(start: Enclosure) -> Along:
+    """Every element gets a term of its own: the start."""
+    shape = np.shape(start.low)
+    return Along(tuple(slice(None) for _ in shape), (len(shape),), (*shape, 1))
+
+
+def _last_axis(x: Any) -> Any:
+    return None if x is None else np.asarray(x)[..., None]
+
+
+class _Odd:
+    """Which elements have a term that is, or may be, NaN, zero, inf or -inf."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.masks: dict[str, Any] = {}
+        self.shape = shape
+
+    def __getitem__(self, name: str) -> Any:
+        return self.masks.get(name, np.zeros(self.shape, bool))
+
+    def add(self, places: Places, terms: Enclosure) -> None:
+        """Note what is odd among some terms."""
+        low, high = terms.low, terms.high
+        for name, mask in (
+            ("nan", terms.is_certain_nan),
+            ("free", terms.is_free),
+            ("zero", (low == 0) & (high == 0)),
+            ("zero?", (low <= 0) & (high >= 0)),
+            ("inf", low == np.inf),
+            ("inf?", high == np.inf),
+            ("-inf", high == -np.inf),
+            ("-inf?", low == -np.inf),
+        ):
+            if np.any(mask):
+                held = self.masks.setdefault(name, np.zeros(self.shape, bool))
+                places.fold(np.logical_or, held, mask)
+
+
+def _with_nan(result: Enclosure, nan: Any, free: Any, dtype: DType) -> Enclosure:
+    """The result where it is neither certainly NaN nor free."""
+    low, high = (where(nan, np.nan, end).astype(end.dtype) for end in (result.low, result.high))
+    loose = None if result.loose is None else result.loose & ~nan
+    return free_where(Enclosure(low, high, loose), free & ~nan, dtype)
+
+
 class _Sum:
     """A sum of floats: its low end, width and magnitude in f64, and the number of terms."""
 
@@ -139,43 +184,49 @@ class _Sum:
         self.low, self.width = np.zeros(shape), np.zeros(shape)
         self.magnitude, self.count = np.zeros(shape), np.zeros(shape, np.int64)
         self.whole, self.loose = np.ones(shape, bool), np.zeros(shape, bool)
-        everywhere = Along(tuple(slice(None) for _ in shape), (len(shape),), (*shape, 1))
-        self.add(everywhere, Enclosure(*(_last_axis(x) for x in start)), start.low[..., None] != 0)
+        self.odd = _Odd(shape)
+        terms = Enclosure(*(_last_axis(x) for x in start))
+        self.add(_everywhere(start), terms, terms.low != 0)
 
     def add(self, places: Places, terms: Enclosure, counted: Any) -> None:
-        places.fold(np.add, self.low, terms.low)
+        """Add the finite ends; what is not finite is noted."""
+        self.odd.add(places, terms)
         places.fold(np.add, self.count, counted)
-        size, whole = np.abs(terms.low), terms.low == np.rint(terms.low)
+        low = where(np.isfinite(terms.low), terms.low, 0)
+        size, whole = np.abs(low), low == np.rint(low)
         if not terms.is_point:
-            size = np.maximum(size, np.abs(terms.high))
-            same = terms.low == terms.high
-            whole &= same
-            width = terms.high.astype(np.float64) - terms.low
-            places.fold(np.add, self.width, where(same, 0.0, width))
-        places.fold(np.add, self.magnitude, where(np.isfinite(size), size, 0))
+            high = where(np.isfinite(terms.high), terms.high, 0)
+            size = np.maximum(size, np.abs(high))
+            whole &= low == high
+            places.fold(np.add, self.width, high.astype(np.float64) - low)
+        places.fold(np.add, self.low, low)
+        places.fold(np.add, self.magnitude, size)
         places.fold(np.logical_and, self.whole, whole)
         if terms.loose is not None:
             places.fold(np.logical_or, self.loose, terms.loose)
 
     def result(self) -> Enclosure:
-        dtype = self.dtype
-        unit = 2.0 ** -(dtype.mantissa + 1)
-        smallest = 2.0 ** (lowest_exponent(dtype) - dtype.mantissa)
+        dtype, odd, error = self.dtype, self.odd, self._error()
+        low, high = self.low - error, self.low + self.width + error
+        low = where(odd["inf"], np.inf, where(odd["-inf?"], -np.inf, low))
+        high = where(odd["-inf"], -np.inf, where(odd["inf?"], np.inf, high))
+        rounded = rounder(dtype)
+        result = enclosed(rounded(low), rounded(high), self.loose, dtype)
+        overflows = self.magnitude + error > dtype.largest
+        free = overflows | odd["free"] | (odd["inf?"] & odd["-inf?"])
+        return _with_nan(result, odd["nan"] | (odd["inf"] & odd["-inf"]), free, dtype)
+
+    def _error(self) -> Any:
+        mantissa = self.dtype.mantissa
+        unit = 2.0 ** -(mantissa + 1)
+        smallest = 2.0 ** (lowest_exponent(self.dtype) - mantissa)
         error = 2 * self.count * (unit * self.magnitude + smallest)
+        # Nothing is rounded: neither whole numbers that are small enough, nor a lone term.
+        exact = self.whole & (self.magnitude <= 2.0 ** (mantissa + 1)) & (not self.imprecise)
+        error = where(exact | (self.count <= 1), 0.0, error)
         if self.imprecise:
             error = error + np.minimum(self.count, 128) * 2.0**-13 * self.magnitude
-        # Nothing is rounded: neither whole numbers that are small enough, nor a lone term.
-        exact = self.whole & (self.magnitude <= 2.0 ** (dtype.mantissa + 1))
-        error = where((exact & (not self.imprecise)) | (self.count <= 1), 0.0, error)
-        rounded = rounder(dtype)
-        low, high = rounded(self.low - error), rounded(self.low + self.width + error)
-        result = enclosed(low, high, self.loose, dtype)
-        overflows = self.magnitude + error > dtype.largest
-        return free_where(result, overflows & ~is_nan(low), dtype)
-
-
-def _last_axis(x: Any) -> Any:
-    return None if x is None else np.asarray(x)[..., None]
+        return error
 
 
 class _Product:
@@ -189,35 +240,37 @@ class _Product:
         self.dtype = dtype
         self.value, self.relative = np.ones(shape), np.zeros(shape)
         self.growth, self.shrinking = np.zeros(shape), np.zeros(shape)
-        self.count, self.free = np.zeros(shape, np.int64), np.zeros(shape, bool)
-        everywhere = Along(tuple(slice(None) for _ in shape), (len(shape),), (*shape, 1))
-        self.add(everywhere, Enclosure(*(_last_axis(x) for x in start)), start.low[..., None] != 1)
+        self.count, self.unknown = np.zeros(shape, np.int64), np.zeros(shape, bool)
+        self.odd = _Odd(shape)
+        terms = Enclosure(*(_last_axis(x) for x in start))
+        self.add(_everywhere(start), terms, terms.low != 1)
 
     def add(self, places: Places, terms: Enclosure, counted: Any) -> None:
+        """Multiply what is finite and not zero; the rest is noted."""
+        self.odd.add(places, terms)
         low, high = np.asarray(terms.low, np.float64), np.asarray(terms.high, np.float64)
         places.fold(np.multiply, self.value, low)
         places.fold(np.add, self.count, counted)
-        size = np.minimum(np.abs(low), np.abs(high))
-        # NaN, infinity and zero do the same in every order.
-        plain = np.isfinite(low) & (size > 0)
-        logarithm = where(plain, np.log2(where(plain, size, 1.0)), 0.0)
-        places.fold(np.add, self.growth, np.maximum(logarithm, 0.0))
-        places.fold(np.add, self.shrinking, np.maximum(-logarithm, 0.0))
-        if terms.is_point:
-            return
-        width = high - low
-        known = where(plain & (np.sign(low) == np.sign(high)), width / size, 0.0)
-        places.fold(np.add, self.relative, known)
-        unknown = (low != high) & ~(is_nan(low) & is_nan(high)) & ~(plain & (low * high > 0))
-        places.fold(np.logical_or, self.free, unknown | terms.is_free)
+        plain = np.isfinite(low) & np.isfinite(high) & (low * high > 0)
+        ends = where(plain, np.abs(low), 1.0), where(plain, np.abs(high), 1.0)
+        size = np.minimum(*ends)
+        places.fold(np.add, self.growth, np.maximum(np.log2(np.maximum(*ends)), 0.0))
+        places.fold(np.add, self.shrinking, np.maximum(-np.log2(size), 0.0))
+        if not terms.is_point:
+            known = where(plain, (high - low) / size, 0.0)
+            places.fold(np.add, self.relative, known)
+            places.fold(np.logical_or, self.unknown, (low != high) & ~plain & ~is_nan(low))
 
     def result(self) -> Enclosure:
-        dtype = self.dtype
+        dtype, odd = self.dtype, self.odd
         unit = 2.0 ** -(dtype.mantissa + 1)
         relative = np.expm1(self.relative) + 2 * self.count * unit
-        error = where(np.isfinite(self.value), np.abs(self.value) * relative, 0.0)
+        plain = np.isfinite(self.value) & (self.value != 0)
+        error = where(plain, np.abs(self.value) * relative, 0.0)
         rounded = rounder(dtype)
         result = enclosed(rounded(self.value - error), rounded(self.value + error), None, dtype)
         strayed = self.growth >= math.log2(dtype.largest) - 1
         strayed |= self.shrinking + self.growth >= -lowest_exponent(dtype)
-        return free_where(result, self.free | strayed & (self.count > 1), dtype)
+        infinite, may_be = odd["inf"] | odd["-inf"], odd["inf?"] | odd["-inf?"]
+        free = self.unknown | odd["free"] | (strayed & (self.count > 1)) | (odd["zero?"] & may_be)
+        return _with_nan(result, odd["nan"] | (odd["zero"] & infinite), free, dtype)
