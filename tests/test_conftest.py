@@ -1,54 +1,42 @@
-"""The golden fixture, in a process of its own: loading conftest sets hypothesis profiles."""
+"""The golden fixture: what it accepts, what it refuses, and when it writes."""
 
-import shutil
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["pytester"]
-
-ONE_GOLDEN = """
-    def test_text(golden):
-        golden({text!r})
-"""
+ROOT = Path(__file__).parents[1]
+Golden = Callable[..., None]
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """An empty project with this project's conftest."""
-    tests = Path(__file__).parent
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(tests.parent))
-    shutil.copy(tests / "conftest.py", pytester.path)
-    return pytester
+def comparing(golden: Golden, request: pytest.FixtureRequest) -> Golden:
+    """The fixture where it compares: --update-golden would write the wrong texts below."""
+    if request.config.getoption("--update-golden"):
+        pytest.skip("goldens are being written")
+    return golden
 
 
-def test_missing_golden_fails(project: pytest.Pytester) -> None:
-    project.makepyfile(ONE_GOLDEN.format(text="one"))
-    result = project.runpytest_subprocess()
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*is missing*"])
+def test_golden_accepts_the_text_of_its_file(golden: Golden) -> None:
+    golden("one\ntwo\n")
 
 
-def test_update_golden_writes_what_then_passes(project: pytest.Pytester) -> None:
-    project.makepyfile(ONE_GOLDEN.format(text="one"))
-    project.runpytest_subprocess("--update-golden").assert_outcomes(passed=1)
-    project.runpytest_subprocess().assert_outcomes(passed=1)
+def test_changed_text_fails_with_a_diff(comparing: Golden) -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)-two.*\+three"):
+        comparing("one\nthree\n", "test_golden_accepts_the_text_of_its_file")
 
 
-def test_changed_text_fails_with_a_diff(project: pytest.Pytester) -> None:
-    project.makepyfile(ONE_GOLDEN.format(text="one\ntwo"))
-    project.runpytest_subprocess("--update-golden")
-    project.makepyfile(ONE_GOLDEN.format(text="one\nthree"))
-    result = project.runpytest_subprocess()
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*-two*", "*+three*"])
+def test_missing_golden_fails_and_shows_the_text(comparing: Golden) -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)is missing.*some text"):
+        comparing("some text", "no_such_file")
 
 
-def test_ci_refuses_to_update_goldens(
-    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CI", "true")
-    project.makepyfile(ONE_GOLDEN.format(text="one"))
-    result = project.runpytest_subprocess("--update-golden")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
+def test_ci_refuses_to_update_goldens() -> None:
+    environment = {**os.environ, "CI": "true"}
+    command = [sys.executable, "-m", "pytest", "--update-golden", "--co", "-q", __file__]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "would approve whatever it sees" in done.stderr
