@@ -209,7 +209,7 @@ def _load_faults(load: Load, place: _Place) -> Iterator[str]:
 
 def _rank_fault(name: str, indices: tuple[Expr, ...], buffer: Buffer) -> Iterator[str]:
     if len(indices) != len(buffer.dims):
-        yield f"`{name}` of rank {len(buffer.dims)} is given {len(indices)} indices"
+        yield f"`{name}` has {len(buffer.dims)} dimensions and here {len(indices)} indices"
 
 
 def _buffer_faults(buffer: Buffer, place: _Place) -> Iterator[str]:

@@ -2,13 +2,18 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tensorlang.errors import ParseError
 from tensorlang.ir.expr import Const, Expr, Param, Var
 from tensorlang.ir.printer import print_program
 from tensorlang.ir.stmt import Block, Buffer, Let, Program, Store, block
 from tensorlang.ir.types import f32, index
+from tensorlang.ir.verify import verify
+from tensorlang.lower import lower
+from tensorlang.testing.families import pipelines
 from tensorlang.testing.programs import programs
+from tensorlang.testing.strategies import schedules
 from tensorlang.text.loop_ir import parse_expr, parse_program
 
 LINEAR_RELU = """\
@@ -57,6 +62,21 @@ def test_a_program_reads_back_to_itself(program: Program):
     again = parse_program(text)
     assert same(again, program), text
     assert print_program(again) == text
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=15)
+@given(st.data())
+def test_what_each_pass_of_the_engine_makes_is_valid_and_reads_back(data: st.DataObject):
+    pipeline = data.draw(pipelines())
+    schedule = data.draw(schedules(pipeline, gpu=True))
+
+    def check(_: str, program: Program) -> None:
+        verify(program)
+        text = print_program(program)
+        assert print_program(parse_program(text)) == text
+
+    lower(schedule.state, asserts=(), trace=check)
+    check("whole", pipeline.lower(schedule))
 
 
 def test_same_tells_programs_apart():
@@ -182,14 +202,14 @@ ParseError[not-from-zero]: the range of `C.i` begins at another place than 0
   fix:  write the extent with a plus: [min, +extent)""",
         ),
         (
-            "C[C.i, C.j] +",
-            "C[C.i] +",
+            "] = 0.0:f32",
+            ", 0] = 0.0:f32",
             """\
 ParseError[not-a-program]: `linear_relu` is not valid loop IR
   --> <loop IR>:1:9
       program linear_relu(M, N, K; A: f16[M, K], B: f16[K, N], bias: f16[N]) -> D: f16[M, N]:
               ^^^^^^^^^^^
-  why:  `C` of rank 2 is given 1 indices, in `C[C.i, C.j] = C[C.i] + f32(A[C.i, C.k])*f32(B[C.k, C.j])`
+  why:  `C` has 2 dimensions and here 3 indices, in `C[C.i, C.j, 0] = 0.0:f32`
   fix:  the rules are those of tensorlang.ir.verify""",
         ),
         (
