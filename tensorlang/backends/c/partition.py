@@ -13,7 +13,20 @@ from tensorlang.backends.c.rewriting import all_of, either, larger, less, otherw
 from tensorlang.ir.expr import Binary, Expr, Var
 from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import Linear, integer, to_expr
-from tensorlang.ir.stmt import Block, For, If, Let, LoopKind, Stmt, block, map_children
+from tensorlang.ir.stmt import (
+    Allocate,
+    Block,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Stage,
+    Stmt,
+    Store,
+    block,
+    map_children,
+    walk,
+)
 from tensorlang.ir.walk import substitute
 
 
@@ -23,6 +36,10 @@ def partition(stmt: Stmt) -> Stmt:
     if isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL:
         return _split(stmt)
     return stmt
+
+
+# A loop with more stores in it than this is not written a second time.
+_MOST_STORES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +52,69 @@ class _Choice:
 
 
 def _choice_of(stmt: Stmt) -> _Choice | None:
-    """The choice that a statement is; a Let in front of it goes into both sides."""
+    """A statement as one choice: where all conditions in it hold, and otherwise."""
     match stmt:
-        case Let() if not stmt.value.reads:
+        case If() if not stmt.condition.reads:
             inner = _choice_of(stmt.body)
             if inner is None:
+                return _Choice(stmt.condition, stmt.body, stmt)
+            return _Choice(Binary("and", stmt.condition, inner.condition), inner.fast, stmt)
+        case Let() if not stmt.value.reads:
+            inner = _around(stmt)
+            if inner is None:
                 return None
-            return _Choice(
-                substitute(inner.condition, {stmt.var: stmt.value}),
-                replace(stmt, body=inner.fast),
-                replace(stmt, body=inner.slow),
-            )
-        case Block(statements=(If() as first, second)):
-            slow = otherwise(first, second)
-            return None if slow is None else _Choice(first.condition, first.body, slow)
+            condition = substitute(inner.condition, {stmt.var: stmt.value})
+            return replace(inner, condition=condition)
+        case Stage() | Allocate():
+            return _around(stmt)
+        case Block():
+            return _choice_of_block(stmt)
         case _:
             return None
 
 
+def _around(stmt: Let | Stage | Allocate) -> _Choice | None:
+    """The choice in its body, with the statement itself around both sides."""
+    inner = _choice_of(stmt.body)
+    if inner is None:
+        return None
+    fast, slow = (replace(stmt, body=side) for side in (inner.fast, inner.slow))
+    return _Choice(inner.condition, fast, slow)
+
+
+def _choice_of_block(stmt: Block) -> _Choice | None:
+    """All choices of a block together; two Ifs that are one choice count as one."""
+    conditions: list[Expr] = []
+    fast: list[Stmt] = []
+    slow: Stmt | None = None
+    previous: Stmt | None = None
+    for s in stmt.statements:
+        other = otherwise(previous, s)
+        inner = None if other is not None else _choice_of(s)
+        if other is not None:
+            slow = other
+        elif inner is None:
+            fast.append(s)
+        else:
+            conditions.append(inner.condition)
+            fast.append(inner.fast)
+        previous = s
+    if not conditions:
+        return None
+    is_pair = slow is not None and len(stmt.statements) == 2
+    condition = all_of(list(dict.fromkeys(conditions)))
+    assert condition is not None
+    return _Choice(condition, block(*fast), slow if is_pair and slow is not None else stmt)
+
+
 def _split(loop: For, depth: int = 0) -> Stmt:
     choice = _choice_of(loop.body)
-    if choice is None or choice.condition.reads:
+    if choice is None or _stores(choice.slow) > _MOST_STORES:
         return loop
     fixed: list[Expr] = []
     lows: list[Expr] = []
     ends: list[Expr] = []
-    for part in conjuncts_of(choice.condition):
+    for part in dict.fromkeys(conjuncts_of(choice.condition)):
         form = slack_of(part, frozenset((loop.var,)))
         step = form.terms.get(Var(loop.var), 0) if form else 0
         if loop.var not in part.free:
@@ -112,3 +166,7 @@ def _pieces(fast: For, slow: Stmt, lows: list[Expr], ends: list[Expr], depth: in
     if ends:
         body = Let(stop.name, last, body)
     return Let(begin.name, first, body) if lows else body
+
+
+def _stores(stmt: Stmt) -> int:
+    return sum(isinstance(s, Store) for s in walk(stmt))
