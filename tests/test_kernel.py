@@ -132,11 +132,11 @@ def test_components_of_one_output_are_arrays_of_their_own():
 
 
 @pytest.mark.parametrize("shapes", [((0, 3), (3, 4)), ((2, 0), (0, 4)), ((2, 3), (3, 0))])
-def test_zero_sizes_work(shapes):
+def test_zero_sizes_work_and_an_empty_output_runs_nothing(shapes):
     kernel, backend = product()
     a, b = (np.ones(shape, np.float32) for shape in shapes)
     np.testing.assert_array_equal(kernel(a, b), a @ b)
-    assert len(backend.runs) == 1
+    assert len(backend.runs) == ((a @ b).size > 0)
 
 
 def test_an_array_of_rank_zero_is_an_array():

@@ -22,10 +22,9 @@ def random_array(
     if dtype.is_bool:
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.is_integer:
-        small = rng.integers(max(dtype.lowest, -9), 10, shape)
-        extreme = rng.choice([dtype.lowest, dtype.highest], shape)
-        picked = rng.random(shape) < (0.125 if special else 0)
-        return np.where(picked, extreme.astype(object), small.astype(object)).astype(as_numpy)
+        small = rng.integers(max(dtype.lowest, -9), 10, shape).astype(as_numpy)
+        extreme = rng.choice(np.array([dtype.lowest, dtype.highest], as_numpy), shape)
+        return np.where(rng.random(shape) < (0.125 if special else 0), extreme, small)
     values = rng.standard_normal(shape).astype(np.float32)
     if special:
         odd = rng.choice(np.array([np.nan, np.inf, -np.inf, -0.0], np.float32), shape)

@@ -18,13 +18,12 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from tensorlang.algorithm import Algorithm
-from tensorlang.arrays import numpy_dtype
 from tensorlang.calling.evaluate import evaluate
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Size
-from tensorlang.ir.types import DType
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
+from tensorlang.testing.samples import random_array
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -239,22 +238,3 @@ def _unsolved(algorithm: Algorithm, chosen: dict[str, int]) -> dict[str, int]:
     """The Sizes that are no extent of an Input, which a call has to be given."""
     plain = {n.name for a in algorithm.inputs for n in a.shape if isinstance(n, Size)}
     return {name: value for name, value in chosen.items() if name not in plain}
-
-
-def random_array(
-    rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], *, special: bool
-) -> Any:
-    """Small values of every sign; `special`: one element in eight is NaN, inf, -0.0 or extreme."""
-    as_numpy = numpy_dtype(dtype)
-    if dtype.is_bool:
-        return rng.integers(0, 2, shape).astype(bool)
-    if dtype.is_integer:
-        small = rng.integers(max(dtype.lowest, -9), 10, shape)
-        extreme = rng.choice([dtype.lowest, dtype.highest], shape)
-        picked = rng.random(shape) < (0.125 if special else 0)
-        return np.where(picked, extreme.astype(object), small.astype(object)).astype(as_numpy)
-    values = rng.standard_normal(shape).astype(np.float32)
-    if special:
-        odd = rng.choice(np.array([np.nan, np.inf, -np.inf, -0.0], np.float32), shape)
-        values = np.where(rng.random(shape) < 0.125, odd, values)
-    return values.astype(as_numpy)
