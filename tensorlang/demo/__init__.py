@@ -122,7 +122,7 @@ def _where_it_runs(target: str, inputs: tuple[Array, ...]) -> tuple[Any, ...]:
         return inputs
     import torch
 
-    return tuple(torch.from_numpy(a).cuda() for a in inputs)
+    return tuple(torch.as_tensor(a, device="cuda") for a in inputs)
 
 
 def _wait_for(target: str) -> Callable[[], object]:
