@@ -23,6 +23,7 @@ from tensorlang.directives.placement import (
     ComputeAt,
     ComputeInline,
     ComputeRoot,
+    ComputeWith,
     StoreAt,
     StoreRoot,
 )
@@ -276,6 +277,9 @@ class Stage:
 
     def compute_at(self, func: FuncName, var: LoopName) -> "Stage":
         return self._apply(ComputeAt(_name(func), _name(var)))
+
+    def compute_with(self, func: FuncName, var: LoopName) -> "Stage":
+        return self._apply(ComputeWith(_name(func), _name(var)))
 
     def store_at(self, func: FuncName, var: LoopName) -> "Stage":
         return self._apply(StoreAt(_name(func), _name(var)))

@@ -1,6 +1,14 @@
 """The directives, one family a file, and the table that a schedule's text is read with."""
 
-from tensorlang.directives.base import ROOT, Directive, Level, Placement, State, Storage
+from tensorlang.directives.base import (
+    ROOT,
+    Directive,
+    Level,
+    Merge,
+    Placement,
+    State,
+    Storage,
+)
 from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import RFactor
 from tensorlang.directives.hardware import (
@@ -19,6 +27,7 @@ from tensorlang.directives.placement import (
     ComputeAt,
     ComputeInline,
     ComputeRoot,
+    ComputeWith,
     StoreAt,
     StoreRoot,
 )
@@ -29,7 +38,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
     for d in (
         *(Split, Tile, Fuse, Reorder, Rename, Serial, Unroll),
         *(Parallel, Vectorize, GpuBlocks),
-        *(ComputeInline, ComputeRoot, ComputeAt, StoreAt, StoreRoot),
+        *(ComputeInline, ComputeRoot, ComputeAt, ComputeWith, StoreAt, StoreRoot),
         *(StoreIn, FoldStorage, AlignStorage),
         *(RFactor, In, CloneIn),
         *(PipelineLoop, GpuWarps, GpuRegisters, WarpSpecialize, LoadWith, StoreWith, Cache),
@@ -43,6 +52,7 @@ __all__ = [
     "Directive",
     "Level",
     "Loop",
+    "Merge",
     "Nest",
     "Placement",
     "State",

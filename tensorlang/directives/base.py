@@ -46,6 +46,16 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """Stage `stage` runs in the loops of stage `into`, down to `loop`."""
+
+    stage: tuple[str, int]
+    into: tuple[str, int]
+    loop: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """What a State can go back to: directives replace values, and never change them."""
 
@@ -54,6 +64,7 @@ class Snapshot:
     placements: Mapping[str, Placement]
     storage: Mapping[str, Storage]
     hints: Mapping[str, Hints]
+    merges: tuple[Merge, ...]
 
 
 class State:
@@ -73,6 +84,7 @@ class State:
         self.storage: dict[str, Storage] = {}
         # Hints on an Input or a Func as a buffer.
         self.hints: dict[str, Hints] = {}
+        self.merges: tuple[Merge, ...] = ()
 
     @property
     def funcs(self) -> Mapping[str, FuncRecord]:
@@ -87,11 +99,12 @@ class State:
             dict(self.placements),
             dict(self.storage),
             dict(self.hints),
+            self.merges,
         )
 
     def restore(self, saved: Snapshot) -> None:
         """Undo all that was applied since the snapshot."""
-        self.algorithm = saved.algorithm
+        self.algorithm, self.merges = saved.algorithm, saved.merges
         self.nests, self.placements = dict(saved.nests), dict(saved.placements)
         self.storage, self.hints = dict(saved.storage), dict(saved.hints)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tensorlang.directives.base import ROOT, Directive, Level, Placement, State
+from tensorlang.directives.base import ROOT, Directive, Level, Merge, Placement, State
 
 
 def _place(directive: Directive, state: State, stage: tuple[str, int], level: Level) -> None:
@@ -96,6 +96,46 @@ class ComputeAt(Directive):
         _place(self, state, stage, level)
         old = state.placements.get(stage[0], Placement())
         state.placements[stage[0]] = replace(old, compute=level, inline=False, span=self.span)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeWith(Directive):
+    """for i: a; for i: b   ->   for i: { a; b }     this stage in the loops of the one before it
+
+    `func` is the Func whose stage runs just before this one: of an update its own Func, so that
+    initialisation and update share a loop nest; else a Func at the same place that this one does
+    not read.  Both have the same loops down to `var`, which both have.
+    See: Halide's Stage::compute_with.
+    """
+
+    keyword: ClassVar[str] = "compute_with"
+    func: str
+    var: str
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        name, number = stage
+        if self.func != name and (number > 0 or self.func not in state.funcs):
+            raise self.error(
+                "unknown-func",
+                f"cannot compute {state.nests[stage].stage!r} with {self.func!r}",
+                why="an update runs right after the stage before it of its own Func"
+                if number
+                else f"{self.func!r} is no Func of the Pipeline",
+                fix=f"compute_with({name}, ...)" if number else "name a Func at the same place",
+            )
+        if self.func == name and number == 0:
+            raise self.error(
+                "unknown-func",
+                f"cannot compute {name!r} with itself",
+                why="its pure definition comes first",
+                fix=f"s[{name}].update(0).compute_with({name}, ...)",
+            )
+        self.loop(state.nests[stage], self.var)
+        last = number - 1 if self.func == name else len(state.funcs[self.func].definitions) - 1
+        into = (self.func, last)
+        self.loop(state.nests[into], self.var)
+        merge = Merge(stage, into, self.var, self.span)
+        state.merges = (*(m for m in state.merges if m.stage != stage), merge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tensorlang.lower.check_schedule import check_lanes, check_schedule
 from tensorlang.lower.choose_placements import choose_placements
 from tensorlang.lower.infer_bounds import infer_bounds
 from tensorlang.lower.inline_funcs import inline_funcs
+from tensorlang.lower.merge_stages import merge_stages
 from tensorlang.lower.place_stages import place_stages
 from tensorlang.lower.plan import Plan
 from tensorlang.lower.simplify_program import simplify_program
@@ -62,6 +63,7 @@ PASSES: tuple[Step, ...] = (
     Pass(infer_bounds, _facts("placed"), _facts("bounds-known")),
     ScheduledPass(check_folds, _facts("bounds-known"), _facts("rings-wide-enough")),
     Pass(simplify_program, _facts("bounds-known"), _facts("simplified")),
+    ScheduledPass(merge_stages, _facts("simplified"), _facts("merged")),
     Pass(trim_loops, _facts("simplified"), _facts("guards-folded")),
     Pass(check_lanes, _facts("simplified"), _facts("lanes-legal")),
     Pass(unroll_loops, _facts("simplified", "guards-folded"), _facts("unrolled")),
@@ -97,7 +99,7 @@ def lower_stages(state: State) -> Stmt:
 def _run(state: State, passes: tuple[Step, ...], trace: Trace | None) -> Program:
     algorithm = state.algorithm
     placements = choose_placements(algorithm, state)
-    plan = Plan(algorithm, state.nests, placements, state.storage, state.hints)
+    plan = Plan(algorithm, state.nests, placements, state.storage, state.hints, state.merges)
     check_schedule(plan)
     program = build_nests(plan)
     if trace is not None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tensorlang.algorithm import Algorithm
-from tensorlang.directives import ROOT, Level, Nest, Placement, Storage
+from tensorlang.directives import ROOT, Level, Merge, Nest, Placement, Storage
 from tensorlang.ir.stmt import Hints
 
 
@@ -17,6 +17,7 @@ class Plan:
     placements: Mapping[str, Placement]
     storage: Mapping[str, Storage] = field(default_factory=dict[str, Storage])
     hints: Mapping[str, Hints] = field(default_factory=dict[str, Hints])
+    merges: tuple[Merge, ...] = ()
 
     def stages(self, func: str) -> tuple[Nest, ...]:
         count = len(self.algorithm.func(func).definitions)
@@ -27,4 +28,4 @@ class Plan:
         return frozenset(name for name, _ in self.algorithm.outputs)
 
 
-__all__ = ["ROOT", "Level", "Nest", "Placement", "Plan", "Storage"]
+__all__ = ["ROOT", "Level", "Merge", "Nest", "Placement", "Plan", "Storage"]

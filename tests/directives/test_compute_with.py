@@ -1,0 +1,71 @@
+"""compute_with: two stages in one set of loops."""
+
+import pytest
+
+from tensorlang import Func, Input, Pipeline, RDom, Schedule, ScheduleError, Size, Var, f32, sum
+from tensorlang.testing import assert_equivalent
+
+M, N = Size("M"), Size("N")
+i, j = Var("i"), Var("j")
+
+
+def rows() -> Pipeline:
+    x, r, f = Input("X", f32, [M, N]), RDom("r", N), Func("f")
+    f[i] = sum(x[i, r], over=r)
+    return Pipeline("rows", inputs=[x], outputs={f: [M]})
+
+
+def pair(reads: bool) -> Pipeline:
+    x, f, g = Input("X", f32, [M, N]), Func("f"), Func("g")
+    f[i, j] = x[i, j] * 2
+    g[i, j] = (f[i, j] if reads else x[i, j]) + 1
+    return Pipeline("pair", inputs=[x], outputs={f: [M, N], g: [M, N]})
+
+
+def test_an_update_shares_the_loops_of_its_initialisation():
+    p = rows()
+    s = Schedule(p)
+    s["f"].split(i, "io", "ii", 4).parallel("io").vectorize("ii")
+    s["f"].update().split(i, "io", "ii", 4).reorder("io", "r", "ii").parallel("io")
+    s["f"].update().compute_with("f", "io")
+    assert s.loop_nest().count("parallel io") == 1
+    assert_equivalent(p, s, target="interpreter")
+    assert Schedule.parse(str(s), p) == s
+
+
+def test_two_outputs_share_loops_when_neither_reads_the_other():
+    p = pair(reads=False)
+    s = Schedule(p)
+    for f in ("f", "g"):
+        s[f].tile(i, j, "io", "jo", "ii", "ji", 4, 8)
+    s["g"].compute_with("f", "jo")
+    assert s.loop_nest().count("for io") == 1
+    assert_equivalent(p, s, target="interpreter")
+
+
+@pytest.mark.parametrize(
+    ("reads", "apply", "code"),
+    [
+        (True, lambda s: s["g"].compute_with("f", "i"), "stages-depend"),
+        (False, lambda s: s["g"].split(j, "jo", "ji", 4).compute_with("f", "i"), None),
+        (False, lambda s: s["g"].fuse(i, j, "t") and s["g"].compute_with("f", "i"), "unknown-loop"),
+        (False, lambda s: s["g"].reorder(j, i).compute_with("f", "i"), "loops-differ"),
+        (False, lambda s: s["f"].compute_with("g", "i"), "stages-apart"),
+        (False, lambda s: s["g"].compute_with("g", "i"), "unknown-func"),
+    ],
+)
+def test_what_cannot_share_loops_is_refused(reads, apply, code):
+    p = pair(reads)
+    s = Schedule(p)
+
+    def run() -> None:
+        apply(s)
+        p.lower(s)
+
+    if code is None:
+        run()
+        assert_equivalent(p, s, target="interpreter")
+        return
+    with pytest.raises(ScheduleError) as caught:
+        run()
+    assert caught.value.code == code
