@@ -1,6 +1,7 @@
 """Run two stages in one set of loops, where a schedule says compute_with."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Var
@@ -45,7 +46,7 @@ def merge_stages(program: Program, plan: Plan) -> Program:
 def _merge_in(stmt: Stmt, merge: Merge) -> Stmt:
     if isinstance(stmt, Block):
         statements = stmt.statements
-        for at, (a, b) in enumerate(zip(statements, statements[1:], strict=False)):
+        for at, (a, b) in enumerate(pairwise(statements)):
             if isinstance(a, Stage) and isinstance(b, Stage) and _is_pair(a, b, merge):
                 made = _merged(merge, a, b)
                 return block(*statements[:at], made, *statements[at + 2 :])
