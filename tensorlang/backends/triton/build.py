@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.triton.context import Making, Place, Register
-from tensorlang.backends.triton.masks import Knowledge, conjunction, conjuncts
+from tensorlang.backends.triton.masks import Knowledge, conjunction, conjuncts, with_lane
 from tensorlang.backends.triton.match_reductions import serial_reductions
 from tensorlang.backends.triton.storage import (
     InRegisters,
@@ -214,11 +214,7 @@ class _Builder:
         lane = self.making.new_lane(len(place.lanes), self._padded(loop.var, extent))
         place = replace(place, lanes=(*place.lanes, lane))
         exact = isinstance(extent, Const) and lane.extent == extent.value
-        span = extent if isinstance(lane.extent, str) else integer(int(lane.extent))
-        # A symbolic lane may be longer than its extent: only its sign is known.
-        facts = place.facts.ranged(lane.var.name, integer(0), span)
-        if isinstance(lane.extent, str):
-            facts = place.facts.assuming(Compare("le", integer(0), lane.var))
+        facts = with_lane(place.facts, lane)
         starts_at_zero = isinstance(low, Const) and low.value == 0
         value = lane.var if starts_at_zero else low + lane.var
         bound, place = self.making.bind(loop.var, value, place.knowing(facts))
@@ -247,7 +243,7 @@ class _Builder:
             self._in_step(loop, low, extent, place, stage)
             return
         name = self.making.fresh(loop.var, "loop")
-        inside = place.knowing(place.facts.ranged(name, low, extent))
+        inside = place.in_loop().knowing(place.facts.ranged(name, low, extent))
         with self.making.block() as body:
             self.visit(loop.body, inside.named(loop.var, Var(name)), stage)
         stages = dict(loop.hints).get("stages", 0)
@@ -263,7 +259,7 @@ class _Builder:
             longest = Reduce("max", longest, lane.var)
         name = self.making.fresh(f"{loop.var}.step", "loop")
         count = Var(name)
-        place = place.knowing(place.facts.ranged(name, integer(0), longest))
+        place = place.in_loop().knowing(place.facts.ranged(name, integer(0), longest))
         with self.making.block() as body:
             inside = place
             if self.making.lanes.of(extent):

@@ -21,18 +21,24 @@ class Place:
         lanes: the vectorized loops around it, outermost first.
         guards: conditions that vary along lanes; a lane where one fails does nothing.
         facts: what is known of names here, for proving masks away.
+        loops: what is known outside each serial loop around it, outermost first.
     """
 
     names: Mapping[str, Expr]
     lanes: tuple[Lane, ...] = ()
     guards: tuple[Expr, ...] = ()
     facts: Knowledge = field(default_factory=Knowledge)
+    loops: tuple[Knowledge, ...] = ()
 
     def named(self, name: str, value: Expr) -> "Place":
         return replace(self, names={**self.names, name: value})
 
     def guarded(self, *conditions: Expr) -> "Place":
         return replace(self, guards=(*self.guards, *conditions))
+
+    def in_loop(self) -> "Place":
+        """The place as the body of a serial loop that stands here."""
+        return replace(self, loops=(*self.loops, self.facts))
 
     def knowing(self, facts: Knowledge) -> "Place":
         return replace(self, facts=facts)

@@ -218,7 +218,8 @@ class ExprPrinter:
             return self._narrowed(self._float_binary(e, frame), e.dtype)
         special = self._integer_function(e)
         if special:
-            args = [self.typed(x, frame).text for x in (e.a, e.b)]
+            plain = special in ("minimum", "maximum") and e.dtype.name in ("i32", "index")
+            args = [(self.placed if plain else self.typed)(x, frame).text for x in (e.a, e.b)]
             if e.op in ("shl", "shr"):
                 args.append(str(e.dtype.bits))
             return Text(f"rt.{special}({', '.join(args)})")

@@ -49,8 +49,9 @@ def interpret(function: Callable[..., None], programs: int, arguments: Mapping[s
 
 def _as_triton(value: Any) -> Any:
     if isinstance(value, np.generic):
-        array: Any = np.asarray(value).reshape(1)
-        dtype = getattr(tl, {"bool": "int1"}.get(array.dtype.name, array.dtype.name))
+        array: np.ndarray[Any, np.dtype[Any]] = np.array([value])
+        name = str(array.dtype)
+        dtype = getattr(tl, {"bool": "int1"}.get(name, name))
         return tl.tensor(interpreter.TensorHandle(array, dtype), dtype)
     if hasattr(value, "data_ptr"):
         dtype = tl.str_to_ty(jit.mangle_type(value), None)

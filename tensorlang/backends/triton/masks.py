@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tensorlang.backends.triton.tiles import Lane
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Name
 from tensorlang.ir.facts import Facts, prove
 from tensorlang.ir.linear import integer
@@ -101,6 +102,13 @@ class Knowledge:
 
         low, high = fold(e, step)
         return low if low == high else None
+
+
+def with_lane(known: Knowledge, lane: Lane) -> Knowledge:
+    """Also that a lane is one of its numbers; of a symbolic one only the sign is known."""
+    if isinstance(lane.extent, int):
+        return known.ranged(lane.var.name, integer(0), integer(lane.extent))
+    return known.assuming(Compare("le", integer(0), lane.var))
 
 
 def _exact(e: Expr, operands: list[Range]) -> int | None:

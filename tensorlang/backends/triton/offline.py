@@ -1,12 +1,16 @@
 """Compiling kernels for an architecture with no GPU present."""
 
+import re
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tensorlang.backends.triton.executable import TritonExecutable
-from tensorlang.backends.triton.libraries import targets
+from tensorlang.backends.triton.libraries import targets, triton
 from tensorlang.backends.triton.signature import usual
-from tensorlang.errors import TargetError
+from tensorlang.errors import InternalError, TargetError
 
 _WARP = 32
 # A symbolic tile axis is compiled at this extent when no call says another.
@@ -15,11 +19,13 @@ _USUAL_EXTENT = 1024
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One kernel, compiled: text of PTX, the cubin, bytes of shared memory."""
+    """One kernel, compiled; `registers` and bytes `spilled` are those of one thread."""
 
     ptx: str
     cubin: bytes
     shared: int
+    registers: int
+    spilled: int
 
 
 def compile_offline(executable: TritonExecutable, arch: str) -> Mapping[str, Compiled]:
@@ -35,5 +41,24 @@ def compile_offline(executable: TritonExecutable, arch: str) -> Mapping[str, Com
     made: dict[str, Compiled] = {}
     for name, launcher in executable.launchers.items():
         kernel = launcher.compile(usual(launcher.text, _USUAL_EXTENT), target)
-        made[name] = Compiled(kernel.asm["ptx"], kernel.asm["cubin"], kernel.metadata.shared)
+        cubin = kernel.asm["cubin"]
+        made[name] = Compiled(
+            kernel.asm["ptx"], cubin, kernel.metadata.shared, *_resources(cubin, name)
+        )
     return made
+
+
+def _resources(cubin: bytes, name: str) -> tuple[int, int]:
+    """Registers, and bytes of the stack and of local memory, that a thread of the kernel takes."""
+    tool = triton.knobs.nvidia.cuobjdump.path
+    with TemporaryDirectory() as directory:
+        path = Path(directory, "kernel.cubin")
+        path.write_bytes(cubin)
+        shown = subprocess.run(
+            [tool, "--dump-resource-usage", path], capture_output=True, text=True, check=True
+        ).stdout
+    found = re.search(rf"Function {name}:\s+REG:(\d+) STACK:(\d+) \S+ LOCAL:(\d+)", shown)
+    if found is None:
+        raise InternalError(f"cuobjdump says nothing of {name}:\n{shown}")
+    registers, stack, local = map(int, found.groups())
+    return registers, stack + local

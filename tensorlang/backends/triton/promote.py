@@ -6,8 +6,8 @@
                                               write(C, c)
 
 Legal when everything that the loop does to that memory is to read and write one address, under one
-mask, that the loop does not change, and not inside a branch.  A loop of no iteration then writes
-what it read.  Requires: every Access has its address.
+mask, that the loop does not change, and not inside a branch, and when the address is in bounds also
+if the loop runs no iteration: it then writes what it read.  Requires: every Access has its address.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,6 +73,8 @@ class _Promoting:
         if len(reads) != 1 or len(writes) != 1:
             return None
         [read], [write] = reads, writes
+        if not write.movable:
+            return None
         address = write.at.address
         assert address is not None
         fixed = address.free | (frozenset[str]() if write.mask is None else write.mask.free)
@@ -91,7 +93,7 @@ class _Promoting:
         this = Var(name, read.at.dtype)
         self.tiles.add(name)
         before.append(replace(read, mask=write.mask))
-        after.append(replace(write, value=this))
+        after.append(replace(write, value=this, movable=write.movable - 1))
         assign = Assign(name, _cast(write.value, this), lanes)
         body = tuple(assign if t is write else t for t in loop.body if t is not read)
         return replace(loop, body=body)

@@ -84,9 +84,8 @@ class _Sharing:
                 self.bind(tile)
             case Read():
                 at, mask = self.accessed(tile.at, tile.mask)
-                made = replace(tile, at=at, mask=mask)
-                steady = tile.at.memory.constant
-                self.put(made, self.home(_roots(made)) if steady else None)
+                # Not moved before its loop: that it is in bounds may be known only inside.
+                self.put(replace(tile, at=at, mask=mask))
             case Write():
                 at, mask, value = self.accessed(tile.at, tile.mask, tile.value)
                 self.put(replace(tile, at=at, mask=mask, value=value))

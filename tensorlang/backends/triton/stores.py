@@ -14,6 +14,7 @@ from tensorlang.backends.triton.tiles import (
 from tensorlang.backends.triton.values import (
     access,
     lanes_of_access,
+    movable,
     register_value,
     value_of,
     variable,
@@ -59,7 +60,7 @@ def _write(
     mask = conjunction(guards)
     for component, value in enumerate(_steady(values, store.buffer, making)):
         at = access(memory, component, indices, place, making)
-        making.out.append(Write(at, value, mask))
+        making.out.append(Write(at, value, mask, movable(at, guards, place, making)))
 
 
 def _steady(values: tuple[Expr, ...], func: str, making: Making) -> tuple[Expr, ...]:

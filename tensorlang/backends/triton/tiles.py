@@ -155,11 +155,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Write:
-    """Elements of memory = value."""
+    """Elements of memory = value; in bounds also before and after `movable` loops around it."""
 
     at: Access
     value: Expr
     mask: Expr | None
+    movable: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

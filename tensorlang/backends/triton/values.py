@@ -1,7 +1,9 @@
 """Expressions of loop IR as expressions over tiles: loads become Reads, or names of registers."""
 
+from functools import reduce
+
 from tensorlang.backends.triton.context import Making, Place, Register
-from tensorlang.backends.triton.masks import conjunction, in_bounds
+from tensorlang.backends.triton.masks import conjunction, in_bounds, with_lane
 from tensorlang.backends.triton.tiles import Access, Lane, Memory, Read
 from tensorlang.ir.expr import Cast, Expr, Load, Name, Promise, Var
 from tensorlang.ir.linear import expanded, to_expr, to_linear
@@ -76,9 +78,25 @@ def _difference(e: Expr, low: Expr, making: Making) -> Expr:
 
 def needed_bounds(at: Access, place: Place) -> list[Expr]:
     """The bounds of the buffer that are not proved of these offsets."""
+    return [test for test in _bounds(at) if not place.facts.proves(test)]
+
+
+def _bounds(at: Access) -> list[Expr]:
     own = at.offsets[len(at.memory.owner) :]
-    tests = [t for pair in zip(own, at.memory.extents, strict=True) for t in in_bounds(*pair)]
-    return [test for test in tests if not place.facts.proves(test)]
+    return [t for pair in zip(own, at.memory.extents, strict=True) for t in in_bounds(*pair)]
+
+
+def movable(at: Access, guards: tuple[Expr, ...], place: Place, making: Making) -> int:
+    """How many of the serial loops around it an access may be moved out of, under its guards."""
+    count = 0
+    under = {making.expand(guard) for guard in guards}
+    tests = [test for test in map(making.expand, _bounds(at)) if test not in under]
+    for outside in reversed(place.loops):
+        known = reduce(with_lane, place.lanes, outside)
+        if not all(known.proves(test) for test in tests):
+            break
+        count += 1
+    return count
 
 
 def register_value(

@@ -1,0 +1,35 @@
+"""The text of generated kernels: what a reader sees."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.backends.triton import programs
+from tests.backends.triton.running import compiled
+
+GOLDEN = {
+    "linear_relu": programs.with_tiles(programs.LINEAR_RELU, 128, 64),
+    "scale": programs.SCALE,
+    "softmax": programs.SOFTMAX,
+    "row_sums": programs.ROW_SUMS,
+    "blur_at_tile": programs.BLUR_AT_TILE,
+    "blur_at_root": programs.BLUR_AT_ROOT,
+    "cumsum": programs.CUMSUM,
+    "argmax": programs.ARGMAX,
+    "histogram": programs.HISTOGRAM,
+    "matmul_nt": programs.MATMUL_NT,
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_generated_text(name: str, golden: Callable[..., None]) -> None:
+    golden(compiled(GOLDEN[name]).source, name)
+
+
+def test_no_line_is_long() -> None:
+    for text in GOLDEN.values():
+        assert max(map(len, compiled(text).source.splitlines())) <= 110
+
+
+def test_the_same_program_gives_the_same_text() -> None:
+    assert compiled(programs.SOFTMAX).source == compiled(programs.SOFTMAX).source
