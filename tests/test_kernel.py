@@ -585,3 +585,29 @@ def test_a_dlpack_array_on_a_gpu_is_refused_by_c():
 
     kernel, _ = product()
     assert code_of(kernel, OnGpu(arange(2, 3)), OnGpu(arange(3, 4))) == "wrong-device"
+
+
+# --- on a GPU ------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+def test_tensors_of_a_gpu_stay_there():
+    import torch
+
+    inputs = [buffer("A", f32, M, K), buffer("B", f32, K, N)]
+    kernel, backend = kernel_of(
+        program(inputs, [buffer("C", f32, M, N)]), lambda a, b: (a @ b,), target="triton"
+    )
+    a, b = torch.randn(2, 3, device="cuda"), torch.randn(3, 4, device="cuda", requires_grad=True)
+    c = kernel(a, b)
+    assert c.device == a.device
+    assert torch.equal(c, (a @ b).detach())
+    assert backend.last[2][0] is a
+    out = torch.empty(4, 2, device="cuda").T
+    assert kernel(a, b, out=out) is out
+    assert torch.equal(out, c)
+    assert code_of(kernel, a, b.cpu()) == "mixed-devices"
+    assert code_of(kernel, a, b, out=torch.empty(2, 4)) == "mixed-devices"
+    square = torch.ones(3, 3, device="cuda")
+    assert code_of(kernel, square, square, out=square) == "out-overlaps"
+    assert code_of(product()[0], a, b) == "wrong-device"

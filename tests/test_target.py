@@ -106,3 +106,17 @@ def test_looking_at_targets_imports_nothing_heavy():
         "assert not {'torch', 'triton'} & set(sys.modules), 'imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.gpu
+def test_the_gpu_here_is_what_torch_says():
+    import torch
+
+    here, properties = machine.gpu(), torch.cuda.get_device_properties(0)
+    assert here is not None
+    assert here.name == properties.name
+    assert here.arch == f"sm_{properties.major}{properties.minor}"
+    assert here.sms == properties.multi_processor_count
+    assert 100 < here.bandwidth < 20_000
+    assert Target("triton").sms == properties.multi_processor_count
+    assert available()["triton"].why == f"on {here.name} ({here.arch})"
