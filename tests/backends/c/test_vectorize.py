@@ -1,0 +1,113 @@
+"""Vectorising and partitioning are loop IR to loop IR: the interpreter computes the same after."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tensorlang.backends import interpreter
+from tensorlang.backends.c.machine import Machine
+from tensorlang.backends.c.partition import partition
+from tensorlang.backends.c.vectorize import vectorize
+from tensorlang.ir.expr import Const
+from tensorlang.ir.printer import print_program
+from tensorlang.ir.stmt import For, LoopKind, Program, walk
+from tensorlang.ir.verify import verify
+from tensorlang.target import Target
+from tensorlang.text.loop_ir import parse_program
+
+AVX2 = Machine(vector_bytes=32, has_fma=True, has_openmp=True)
+MATMUL = """
+program matmul(M, N, K; A: f32[M, K], B: f32[K, N]) -> C: f32[M, N]:
+  for io in [0, (M + 7)//8):
+    for jo in [0, (N + 15)//16):
+      vectorized ii in [0, 8):
+        vectorized ji in [0, 16):
+          if (io*8 + ii < M) & (jo*16 + ji < N):
+            C[io*8 + ii, jo*16 + ji] = 0.0:f32
+      for reduction ko in [0, (K + 3)//4):
+        vectorized ii in [0, 8):
+          vectorized ji in [0, 16):
+            vectorized reduction ki in [0, 4):
+              let k = ko*4 + ki
+              if (k < K) & (io*8 + ii < M) & (jo*16 + ji < N):
+                C[io*8 + ii, jo*16 + ji] = C[io*8 + ii, jo*16 + ji] + A[io*8 + ii, k]*B[k, jo*16 + ji]
+"""  # noqa: E501
+BLUR = """
+program blur(W; A: f32[W]) -> B: f32[W]:
+  vectorized x in [0, W):
+    B[x] = A[min(max(x - 1, 0), W - 1)] + A[x] + A[min(max(x + 1, 0), W - 1)]
+"""
+DOT = """
+program dot(K; A: f32[K], B: f32[K]) -> C: f32[1]:
+  C[0] = 0.0:f32
+  vectorized reduction k in [0, K):
+    C[0] = C[0] + A[k]*B[k]
+"""
+
+
+def after(text: str, *, split: bool = True) -> Program:
+    program = parse_program(text)
+    body = vectorize(program.body, AVX2)
+    made = replace(program, body=partition(body) if split else body)
+    verify(made)
+    return made
+
+
+def run(program: Program, arrays: list[np.ndarray], out: tuple[int, ...], **sizes: int):
+    made = np.zeros(out, np.float32)
+    interpreter.compile_program(program, Target("interpreter")).run(sizes, {}, arrays, [made])
+    return made
+
+
+def integers(*shape: int) -> np.ndarray:
+    """Small whole numbers, whose sums are exact in any order."""
+    return np.random.default_rng(len(shape)).integers(-9, 9, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(17, 35, 11), (8, 16, 4), (1, 1, 1), (9, 1, 6)])
+def test_a_tiled_matmul_keeps_its_values(m: int, n: int, k: int) -> None:
+    a, b = integers(m, k), integers(k, n)
+    assert (run(after(MATMUL), [a, b], (m, n), M=m, N=n, K=k) == a @ b).all()
+
+
+@pytest.mark.parametrize("w", [1, 2, 7, 8, 9, 16, 17, 40])
+def test_a_clamped_stencil_keeps_its_values(w: int) -> None:
+    a = integers(w)
+    padded = np.pad(a, 1, mode="edge")
+    assert (run(after(BLUR), [a], (w,), W=w) == padded[:-2] + a + padded[2:]).all()
+
+
+@pytest.mark.parametrize("k", [0, 1, 7, 8, 31, 32, 33, 100])
+def test_a_dot_product_keeps_its_value(k: int) -> None:
+    a, b = integers(k), integers(k)
+    assert run(after(DOT), [a, b], (1,), K=k)[0] == a @ b
+
+
+@pytest.mark.parametrize("text", [MATMUL, BLUR, DOT], ids=["matmul", "blur", "dot"])
+def test_every_vectorized_loop_is_one_vector(text: str) -> None:
+    extents = [
+        s.extent for s in walk(after(text).body)
+        if isinstance(s, For) and s.kind is LoopKind.VECTORIZED
+    ]  # fmt: skip
+    assert extents
+    assert all(isinstance(e, Const) and e.value in (2, 4, 8) for e in extents)
+
+
+def test_a_program_without_vectorized_loops_is_left_alone() -> None:
+    program = parse_program("""
+program p(N; A: f32[N]) -> B: f32[N]:
+  for x in [0, N):
+    B[x] = A[x]
+""")
+    assert partition(vectorize(program.body, AVX2)) is program.body
+
+
+@pytest.mark.parametrize("text", [BLUR, DOT], ids=["blur", "dot"])
+def test_what_vectorize_makes(text: str, golden: Callable[[str], None]) -> None:
+    golden(print_program(after(text, split=False)))
+
+
+def test_what_partition_makes(golden: Callable[[str], None]) -> None:
+    golden(print_program(after(BLUR)))
