@@ -181,6 +181,23 @@ def test_place_of_the_producer_keeps_the_values(
     assert np.array_equal(out, _corners_by_hand(*shape))
 
 
+def test_chain_of_producers_at_one_loop_is_as_small_as_an_iteration_needs(
+    run: Run, golden: Callable[..., None]
+) -> None:
+    first, second, third = Func("first"), Func("second"), Func("third")
+    first[y, x] = i32(10 * y + x)
+    second[y, x] = first[y, x] + first[y, x + 1]
+    third[y, x] = second[y, x] * second[y, x + 1]
+    pipeline = pipeline_of(third, [H, W])
+    s = Schedule(pipeline)
+    s[first].compute_at(third, y)
+    s[second].compute_at(third, y)
+    golden(s.loop_nest(), "chain_of_producers")
+    out = run(pipeline, s, sizes={"H": 3, "W": 4})
+    pairs = 2 * np.add.outer(10 * np.arange(3), np.arange(5)) + 1
+    assert np.array_equal(out, pairs[:, :-1] * pairs[:, 1:])
+
+
 # Blur
 
 
