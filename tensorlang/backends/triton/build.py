@@ -39,6 +39,7 @@ from tensorlang.backends.triton.tiles import (
 from tensorlang.backends.triton.values import value_of
 from tensorlang.errors import InternalError
 from tensorlang.ir.expr import Compare, Const, Expr, Select, Var
+from tensorlang.ir.interval import bounds_of
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import (
     Allocate,
@@ -194,7 +195,7 @@ class _Builder:
         name = self.making.fresh(loop.var)
         self.grid.append(Grid(name, extent))
         program = Var(name)
-        place = place.knowing(place.facts.ranged(name, integer(0), extent))
+        place = place.ranged(name, integer(0), self.making.expand(extent))
         self._body_with(loop, low, program, place, stage)
 
     def _body_with(self, loop: For, low: Expr, count: Expr, place: Place, stage: int) -> None:
@@ -225,12 +226,13 @@ class _Builder:
     def _padded(self, var: str, extent: Expr) -> int | str:
         if isinstance(extent, Const):
             return next_power_of_two(int(extent.value))
+        full = self.making.expand(extent)
         for name, known in self.making.extents.items():
-            if known is extent:
+            if known is full:
                 return name
         base = extent.name if hasattr(extent, "name") else var  # type: ignore[attr-defined]
         name = self.making.fresh(f"{base}_P2")
-        self.making.extents[name] = extent
+        self.making.extents[name] = full
         return name
 
     def _known_to_host(self, extent: Expr) -> bool:
@@ -243,7 +245,7 @@ class _Builder:
             self._in_step(loop, low, extent, place, stage)
             return
         name = self.making.fresh(loop.var, "loop")
-        inside = place.in_loop().knowing(place.facts.ranged(name, low, extent))
+        inside = place.in_loop().ranged(name, *map(self.making.expand, (low, extent)))
         with self.making.block() as body:
             self.visit(loop.body, inside.named(loop.var, Var(name)), stage)
         stages = dict(loop.hints).get("stages", 0)
@@ -259,7 +261,7 @@ class _Builder:
             longest = Reduce("max", longest, lane.var)
         name = self.making.fresh(f"{loop.var}.step", "loop")
         count = Var(name)
-        place = place.in_loop().knowing(place.facts.ranged(name, integer(0), longest))
+        place = place.in_loop().ranged(name, integer(0), self.making.expand(longest))
         with self.making.block() as body:
             inside = place
             if self.making.lanes.of(extent):
@@ -287,10 +289,7 @@ class _Builder:
     def _scratch(self, stmt: Allocate, mins: tuple[Expr, ...], why: str, place: Place) -> None:
         buffer, making = stmt.buffer, self.making
         extents = tuple(value_of(d.extent, place, making) for d in buffer.dims)
-        shape = tuple(making.expand(e) for e in extents)
-        for dim, e in enumerate(shape):
-            if not self._known_to_host(e):
-                raise InternalError(f"extent {dim} of '{buffer.name}' varies inside the program")
+        shape = tuple(self._largest(e, buffer.name, place) for e in extents)
         making.note(
             f"'{buffer.name}' is kept in scratch memory, because {why}; "
             f"compute it at its consumer's own tile, or inline it, to keep it in registers"
@@ -303,6 +302,17 @@ class _Builder:
         kept = tuple(f or e for f, e in zip(fold, shape, strict=True))
         making.memories[buffer.name] = memory
         making.scratch.append(Scratch(memory, tuple(_sizes(place.lanes)) + kept))
+
+
+    def _largest(self, extent: Expr, buffer: str, place: Place) -> Expr:
+        """The extent as the host can compute it, or a bound of it over the loops around."""
+        full = self.making.expand(extent)
+        if self._known_to_host(full):
+            return full
+        most = bounds_of(full, place.ranges, place.facts.facts).hi
+        if most is None or not self._known_to_host(most):
+            raise InternalError(f"an extent of '{buffer}' has no bound outside the program")
+        return most
 
 
 PROGRAM = "program"

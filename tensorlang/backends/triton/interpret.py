@@ -49,12 +49,15 @@ def interpret(function: Callable[..., None], programs: int, arguments: Mapping[s
 
 def _as_triton(value: Any) -> Any:
     if isinstance(value, np.generic):
-        array: np.ndarray[Any, np.dtype[Any]] = np.array([value])
-        name = str(array.dtype)
-        dtype = getattr(tl, {"bool": "int1"}.get(name, name))
-        return tl.tensor(interpreter.TensorHandle(array, dtype), dtype)
+        return _scalar(value)
     if hasattr(value, "data_ptr"):
         dtype = tl.str_to_ty(jit.mangle_type(value), None)
         pointer = np.array([value.data_ptr()], dtype=np.uint64)
         return tl.tensor(interpreter.TensorHandle(pointer, dtype), dtype)
     return value
+
+
+def _scalar(value: Any) -> Any:
+    name: str = value.dtype.name
+    dtype = getattr(tl, {"bool": "int1"}.get(name, name))
+    return tl.tensor(interpreter.TensorHandle(np.array([value]), dtype), dtype)

@@ -295,5 +295,5 @@ def _uses(tiles: tuple[Tile, ...]) -> set[tuple[Expr, object]]:
         for e in postorder(*roots):
             # What a reduction says of its lane is no use of the lane's numbers.
             operands = e.children[:-1] if isinstance(e, Dot | Reduce) else e.children
-            found.update((operand, e) for operand in operands)
+            found.update((operand, (e, k)) for k, operand in enumerate(operands))
     return found
