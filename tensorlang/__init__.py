@@ -1,5 +1,6 @@
 """tensorlang: a scheduling language for tensor kernels.  What to compute, and how, apart."""
 
+from tensorlang.autoschedule import autoschedule
 from tensorlang.boundary import (
     constant_exterior,
     mirror_image,
@@ -97,6 +98,7 @@ __all__ = [
     "all",
     "any",
     "approx",
+    "autoschedule",
     "argmax",
     "argmin",
     "bf16",

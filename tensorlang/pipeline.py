@@ -11,12 +11,12 @@ from typing import Any
 from tensorlang import arrays
 from tensorlang.algorithm import Algorithm
 from tensorlang.algorithm_text import print_algorithm
-from tensorlang.autoschedule import default_schedule
+from tensorlang.autoschedule import autoschedule
 from tensorlang.backends import compile_algorithm, compile_program
 from tensorlang.closing import close_algorithm
 from tensorlang.errors import ScheduleError
 from tensorlang.func import Func, Input
-from tensorlang.ir.expr import Operand
+from tensorlang.ir.expr import Operand, Size
 from tensorlang.ir.stmt import Assert, Program
 from tensorlang.kernel import Kernel
 from tensorlang.lower import Trace, lower
@@ -50,7 +50,7 @@ class Pipeline:
     ) -> None:
         self._algorithm = close_algorithm(name, inputs, outputs)
         self._asserts = check_inputs(self._algorithm)
-        self._kernels: dict[str, Kernel] = {}
+        self._kernels: dict[tuple[Any, ...], Kernel] = {}
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ class Pipeline:
         Raises: ScheduleError, TargetError.
         """
         where = Target.of(target)
-        schedule = self._own(schedule) if schedule is not None else self.default_schedule(where)
+        schedule = self._own(schedule) if schedule is not None else autoschedule(self, where)
         program = self.lower(schedule)
         if where.name == "reference":
             executable = compile_algorithm(self._algorithm)
@@ -86,16 +86,28 @@ class Pipeline:
             executable = compile_program(program, where)
         return Kernel(program, executable, where, schedule.copy())
 
-    def default_schedule(self, target: str | Target) -> Schedule:
-        """The schedule that a call without one runs under; print it to start from it."""
-        return default_schedule(self._algorithm, Target.of(target))
-
     def __call__(self, *inputs: Any, **arguments: Any) -> Any:
-        """Run under a default schedule: Triton on CUDA arrays, else C, else the interpreter."""
+        """Run under `autoschedule`: Triton on CUDA arrays, else C, else the interpreter.
+
+        On a GPU there is a schedule for each power of two of the Sizes.
+        """
         name = _best_target(inputs)
-        if name not in self._kernels:
-            self._kernels[name] = self.compile(target=name)
-        return self._kernels[name](*inputs, **arguments)
+        sizes = self._sizes(inputs) if name == "triton" else {}
+        key = (name, *((size, n.bit_length()) for size, n in sizes.items()))
+        if key not in self._kernels:
+            schedule = autoschedule(self, name, sizes)
+            self._kernels[key] = self.compile(schedule, target=name)
+        return self._kernels[key](*inputs, **arguments)
+
+    def _sizes(self, inputs: Sequence[Any]) -> dict[str, int]:
+        """The Sizes that are an extent of an Input, as far as these arrays fit."""
+        found: dict[str, int] = {}
+        for record, array in zip(self._algorithm.inputs, inputs, strict=False):
+            shape = getattr(array, "shape", ())
+            for e, n in zip(record.shape, shape, strict=False):
+                if isinstance(e, Size):
+                    found.setdefault(e.name, int(n))
+        return found
 
     def explain_bounds(self, func: str | Func | Input) -> str:
         """How the region that the outputs need of a Func or an Input comes about."""

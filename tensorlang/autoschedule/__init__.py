@@ -1,5 +1,28 @@
 """Schedules from formulas: what a Pipeline that is called without a schedule runs under."""
 
-from tensorlang.autoschedule.default import default_schedule
+from collections.abc import Mapping
 
-__all__ = ["default_schedule"]
+from tensorlang.algorithm import Algorithm
+from tensorlang.autoschedule.default import default_schedule
+from tensorlang.autoschedule.triton import schedule_triton
+from tensorlang.schedule import HasAlgorithm, Schedule
+from tensorlang.target import Target
+
+__all__ = ["autoschedule"]
+
+
+def autoschedule(
+    pipeline: HasAlgorithm, target: str | Target = "c", sizes: Mapping[str, int] | None = None
+) -> Schedule:
+    """A good schedule of the whole pipeline for `target`, without search.
+
+    It prints, so that it can be a start for one's own.
+
+    Args:
+        sizes: the Sizes that are known; those that are not are taken for large.
+    """
+    algorithm: Algorithm = pipeline.algorithm
+    where = Target.of(target)
+    if where.name == "triton":
+        return schedule_triton(algorithm, where, sizes or {})
+    return default_schedule(algorithm, where)

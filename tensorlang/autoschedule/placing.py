@@ -1,0 +1,110 @@
+"""Which Funcs get loops of their own, before any loop is scheduled.
+
+Pure Funcs are inlined while that repeats little work; a Func with updates that one consumer reads
+at its own point is computed inside that consumer's tile; everything else is at root.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tensorlang.algorithm import Algorithm, FuncRecord, exprs_of_definition
+from tensorlang.autoschedule.analysis import operations, own_positions
+from tensorlang.ir.walk import loads_of
+
+# How many scalar operations inlining may repeat for each point of the consumer.
+_REPEATED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The root Func that a Func is computed inside, and the Var of it for each dimension."""
+
+    root: str
+    vars: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Groups:
+    """What becomes of each Func: a root, computed inside a root, or inlined."""
+
+    roots: list[str] = field(default_factory=list[str])
+    inside: dict[str, Home] = field(default_factory=dict[str, Home])
+    inlined: set[str] = field(default_factory=set[str])
+
+    def members(self, root: str) -> dict[str, Home]:
+        """The Funcs computed inside `root`."""
+        return {name: home for name, home in self.inside.items() if home.root == root}
+
+
+def group_funcs(algorithm: Algorithm) -> Groups:
+    """A decision for every Func, consumers first."""
+    groups = Groups()
+    funcs = {f.name: f for f in algorithm.funcs}
+    outputs = {name for name, _ in algorithm.outputs}
+    copies: dict[str, int] = {}
+    for func in reversed(algorithm.funcs):
+        name = func.name
+        copies[name] = _copies(algorithm, funcs, groups, copies, name)
+        if name in outputs:
+            groups.roots.append(name)
+        elif func.is_pure and copies[name] * operations(func) <= _REPEATED:
+            groups.inlined.add(name)
+        elif not func.is_pure and (home := _home(algorithm, funcs, groups, name)) is not None:
+            groups.inside[name] = home
+        else:
+            groups.roots.append(name)
+    return groups
+
+
+def _copies(
+    algorithm: Algorithm,
+    funcs: Mapping[str, FuncRecord],
+    groups: Groups,
+    copies: Mapping[str, int],
+    name: str,
+) -> int:
+    """How many times a point of `name` would be computed for one point of a Func with loops."""
+    total = 0
+    for consumer in algorithm.consumers(name):
+        times = copies[consumer] if consumer in groups.inlined else 1
+        total += times * _loads(funcs[consumer], name)
+    return total
+
+
+def _loads(consumer: FuncRecord, name: str) -> int:
+    found = {
+        load
+        for definition in consumer.definitions
+        for e in exprs_of_definition(definition)
+        for load in loads_of(e)
+        if load.buffer == name
+    }
+    return len(found)
+
+
+def _home(
+    algorithm: Algorithm, funcs: Mapping[str, FuncRecord], groups: Groups, name: str
+) -> Home | None:
+    """The one root Func that reads `name` at its own point, through all that is between."""
+    found: dict[str, dict[int, str]] = {}
+    stack = [(name, {k: k for k in range(len(funcs[name].dims))})]
+    while stack:
+        producer, origin = stack.pop()
+        for consumer in algorithm.consumers(producer):
+            used = own_positions(funcs[consumer], producer, frozenset(origin))
+            if used is None:
+                return None
+            # Dimension of the consumer -> dimension of `name`.
+            here = {at: origin[k] for k, at in used.items()}
+            if consumer in groups.inlined:
+                stack.append((consumer, here))
+                continue
+            home = groups.inside.get(consumer, Home(consumer, funcs[consumer].dims))
+            names = found.setdefault(home.root, {})
+            names.update({k: home.vars[at] for at, k in here.items()})
+    if len(found) != 1:
+        return None
+    ((root, names),) = found.items()
+    if not funcs[root].is_pure or len(names) < len(funcs[name].dims):
+        return None
+    return Home(root, tuple(names[k] for k in range(len(funcs[name].dims))))

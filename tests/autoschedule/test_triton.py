@@ -1,0 +1,94 @@
+"""Schedules from formulas for Triton: what they look like, and that they compute the same."""
+
+import pytest
+
+from tensorlang import (
+    Func, Input, Pipeline, RDom, Schedule, Size, Var, autoschedule, exp, f16, f32, max, maximum,
+    rsqrt, sum,
+)  # fmt: skip
+from tensorlang.autoschedule.triton import choose_tile
+from tensorlang.target import Target
+from tensorlang.testing import assert_equivalent
+
+M, N, K = Size("M"), Size("N"), Size("K")
+i, j = Var("i"), Var("j")
+SM_90 = Target("triton", arch="sm_90")
+
+
+def linear_relu() -> Pipeline:
+    a, b, bias = Input("A", f16, [M, K]), Input("B", f16, [K, N]), Input("bias", f16, [N])
+    k, c, d = RDom("k", K), Func("C"), Func("D")
+    c[i, j] = sum(f32(a[i, k]) * f32(b[k, j]), over=k)
+    d[i, j] = f16(maximum(c[i, j] + f32(bias[j]), 0))
+    return Pipeline("linear_relu", inputs=[a, b, bias], outputs={d: [M, N]})
+
+
+def softmax() -> Pipeline:
+    x, r, q = Input("X", f32, [M, N]), RDom("r", N), RDom("q", N)
+    top, p, total, out = Func("top"), Func("p"), Func("total"), Func("S")
+    top[i] = max(x[i, r], over=r)
+    p[i, j] = exp(x[i, j] - top[i])
+    total[i] = sum(p[i, q], over=q)
+    out[i, j] = p[i, j] / total[i]
+    return Pipeline("softmax", inputs=[x], outputs={out: [M, N]})
+
+
+def layer_norm() -> Pipeline:
+    x, w, r = Input("X", f32, [M, N]), Input("W", f32, [N]), RDom("r", N)
+    mean, var, y = Func("mean"), Func("var"), Func("Y")
+    mean[i] = sum(x[i, r], over=r) / f32(N)
+    var[i] = sum((x[i, r] - mean[i]) ** 2, over=r) / f32(N)
+    y[i, j] = (x[i, j] - mean[i]) * rsqrt(var[i] + 1e-5) * w[j]
+    return Pipeline("layer_norm", inputs=[x, w], outputs={y: [M, N]})
+
+
+def blur() -> Pipeline:
+    a, f, g = Input("A", f32, [M + 2, N + 2]), Func("f"), Func("g")
+    f[i, j] = (a[i, j] + a[i, j + 1] + a[i, j + 2]) / 3
+    g[i, j] = (f[i, j] + f[i + 1, j] + f[i + 2, j]) / 3
+    return Pipeline("blur", inputs=[a], outputs={g: [M, N]})
+
+
+def row_sum() -> Pipeline:
+    x, r, f = Input("X", f32, [M, N]), RDom("r", N), Func("f")
+    f[i] = sum(x[i, r], over=r)
+    return Pipeline("row_sum", inputs=[x], outputs={f: [M]})
+
+
+def column_sum() -> Pipeline:
+    x, r, f = Input("X", f32, [M, N]), RDom("r", M), Func("f")
+    f[j] = sum(x[r, j], over=r)
+    return Pipeline("column_sum", inputs=[x], outputs={f: [N]})
+
+
+PIPELINES = (linear_relu, softmax, layer_norm, blur, row_sum, column_sum)
+
+
+@pytest.mark.parametrize("make", PIPELINES, ids=lambda f: f.__name__)
+def test_the_schedule_reads_well_and_computes_the_same(make, golden):
+    p = make()
+    s = autoschedule(p, SM_90)
+    golden(str(s) + "\n")
+    assert Schedule.parse(str(s), p) == s
+    small = autoschedule(p, SM_90, dict.fromkeys(("M", "N", "K"), 40))
+    assert_equivalent(p, small, target="interpreter")
+
+
+@pytest.mark.parametrize("make", (softmax, row_sum, column_sum), ids=lambda f: f.__name__)
+def test_rows_and_columns_are_one_kernel(make):
+    p = make()
+    source = p.compile(autoschedule(p, SM_90), "triton").source
+    assert source.count("@triton.jit") == 1
+
+
+def test_the_tile_fits_the_grid_to_the_chip():
+    large = choose_tile(4096, 4096, SM_90)
+    assert (large.rows, large.columns) == (128, 256)
+    small = choose_tile(256, 256, SM_90)
+    assert small.rows * small.columns <= 64 * 64
+
+
+def test_a_long_row_is_taken_in_pieces():
+    p = softmax()
+    s = autoschedule(p, SM_90, {"M": 8, "N": 131072})
+    assert "split(q, q_o, q_i, 8192)" in str(s)
