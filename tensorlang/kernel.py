@@ -1,11 +1,13 @@
 """Kernel: a compiled program, called with arrays."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from tensorlang import arrays
 from tensorlang.arrays import Array
-from tensorlang.backends.executable import Executable
+from tensorlang.backends import compile_offline
+from tensorlang.backends.executable import Binary, Executable
 from tensorlang.calling.check_arrays import (
     Place,
     check_array,
@@ -19,6 +21,7 @@ from tensorlang.calling.check_arrays import (
 from tensorlang.calling.params import bind_params, bind_sizes
 from tensorlang.calling.plan import Contract, Plan, leading_asserts, make_plan, viewed
 from tensorlang.calling.signature import Signature
+from tensorlang.errors import TargetError
 from tensorlang.ir.stmt import Program
 from tensorlang.ir.types import Scalar
 from tensorlang.target import Target
@@ -60,6 +63,31 @@ class Kernel:
     def notes(self) -> tuple[str, ...]:
         """Hints that were ignored, and what is slow, each with its remedy."""
         return self._executable.notes
+
+    @cached_property
+    def binaries(self) -> Mapping[str, Binary]:
+        """Every GPU kernel of the program, compiled for the architecture of the target, by name.
+
+        Raises: TargetError: no-architecture.
+        """
+        if self.target.arch is None:
+            raise TargetError(
+                "no-architecture",
+                f"'{self.signature.name}' on {self.target} has no PTX and no cubin",
+                why="they are made for an architecture, and the target names none",
+                fix='compile it for Target("triton", arch="sm_90")',
+            )
+        return compile_offline(self._executable, self.target.arch)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of every GPU kernel; see `binaries`."""
+        return "\n".join(f"// {name}\n{binary.ptx}" for name, binary in self.binaries.items())
+
+    @property
+    def cubin(self) -> dict[str, bytes]:
+        """The machine code of every GPU kernel, by name; see `binaries`."""
+        return {name: binary.cubin for name, binary in self.binaries.items()}
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature} on {self.target}>"

@@ -75,6 +75,22 @@ def test_a_kernel_shows_what_it_is():
     assert isinstance(kernel.loop_ir, Program)
 
 
+def test_ptx_and_cubin_need_an_architecture():
+    with pytest.raises(TargetError) as caught:
+        _ = product()[0].ptx
+    assert caught.value.code == "no-architecture"
+
+
+def test_ptx_and_cubin_are_those_of_every_kernel(monkeypatch):
+    class Compiled:
+        ptx, cubin = "ret;", b"code"
+
+    monkeypatch.setattr(kernel_module, "compile_offline", lambda *_: {"p_0": Compiled()})
+    kernel = Kernel(product()[0].loop_ir, Recorder(), Target("triton", arch="sm_90"))
+    assert kernel.ptx == "// p_0\nret;"
+    assert kernel.cubin == {"p_0": b"code"}
+
+
 def test_a_signature_names_params_and_components():
     scale = Param("scale", f32)
     pair = program([buffer("A", f32, 2 * M)], [buffer("best", (f32, i64), M)], params=(scale,))

@@ -1,9 +1,10 @@
 """The backends, by the name of their target; each is loaded when it is first compiled for."""
 
+from collections.abc import Mapping
 from importlib import import_module
 
 from tensorlang.algorithm import Algorithm
-from tensorlang.backends.executable import Executable
+from tensorlang.backends.executable import Binary, Executable
 from tensorlang.ir.stmt import Program
 from tensorlang.target import Target
 
@@ -22,3 +23,8 @@ def compile_program(program: Program, target: Target) -> Executable:
 def compile_algorithm(algorithm: Algorithm) -> Executable:
     """The reference: the algorithm evaluated with no schedule and none of the lowering."""
     return import_module("tensorlang.backends.reference").compile_algorithm(algorithm)
+
+
+def compile_offline(executable: Executable, arch: str) -> Mapping[str, Binary]:
+    """Every GPU kernel of a Triton executable, compiled for an architecture, by name."""
+    return import_module("tensorlang.backends.triton.offline").compile_offline(executable, arch)

@@ -36,3 +36,32 @@ class Executable(Protocol):
     ) -> None:
         """Compute the outputs, in place."""
         ...
+
+
+class Binary(Protocol):
+    """One GPU kernel of a program, compiled for an architecture with no GPU present."""
+
+    @property
+    def ptx(self) -> str:
+        """The assembly text."""
+        ...
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code."""
+        ...
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a block."""
+        ...
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread."""
+        ...
+
+    @property
+    def spilled(self) -> int:
+        """Bytes of memory of a thread that stand in for registers."""
+        ...
