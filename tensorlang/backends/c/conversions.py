@@ -12,9 +12,8 @@ def rounded(value: Value, dtype: DType, prelude: Prelude) -> Value:
     """An f32 rounded to the nearest value of a narrower float."""
     if not is_rounded(dtype):
         return value
-    return replace(
-        value, text=f"{prelude.helper(f'round_to_{dtype.name}', value.type)}({value.text})"
-    )
+    text = f"{prelude.helper(f'round_to_{dtype.name}', value.type)}({value.text})"
+    return Value(text, value.type, unrounded=value.text)
 
 
 def cast(value: Value, source: DType, target: DType, prelude: Prelude) -> Value:

@@ -228,7 +228,7 @@ class Expressions:
             return value
         name = self._unit.names.fresh(f"{e.buffer}_at" if isinstance(e, Load) else "t")
         self._unit.code.line(f"const {self._unit.type_of(value)} {name} = {value.text};")
-        return replace(value, text=name, binds=ATOM)
+        return replace(value, text=name, binds=ATOM, unrounded="")
 
 
 def _parts_of_fused(e: Expr) -> tuple[Expr, Expr, Expr]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tensorlang.backends.c.context import Cell, Scope, Unit
 from tensorlang.backends.c.types import CType, carried, is_rounded, stored
-from tensorlang.backends.c.values import ATOM, LOOSE, SUM, Value, as_mask, converted
+from tensorlang.backends.c.values import ATOM, LOOSE, SUM, Value, address, as_mask, converted
 from tensorlang.ir.expr import Expr, Load, Var
 from tensorlang.ir.types import DType, tf32
 
@@ -69,15 +69,15 @@ class Loads:
         assert self._scope.lane is not None
         prelude = self._unit.prelude
         held = stored(load.dtype, self._scope.lane.width)
-        address = f"{self._pointer(load)} + {offset.within(SUM)}"
+        at = address(self._pointer(load), offset)
         if guard is None:
-            text = f"{prelude.helper('load', held)}({address})"
+            text = f"{prelude.helper('load', held)}({at})"
         elif guard.type.lanes == 1:
             nothing = f"{prelude.helper('splat', held)}(0)"
-            text = f"({guard.within(SUM)} ? {prelude.helper('load', held)}({address}) : {nothing})"
+            text = f"({guard.within(SUM)} ? {prelude.helper('load', held)}({at}) : {nothing})"
         else:
             mask = as_mask(guard, held.bits, prelude)
-            text = f"{prelude.helper('load_where', held)}({mask.text}, {address})"
+            text = f"{prelude.helper('load_where', held)}({mask.text}, {at})"
         return from_stored(Value(text, held), load.dtype, self._unit)
 
     def _pointer(self, load: Load) -> str:
@@ -110,4 +110,6 @@ def to_stored(value: Value, dtype: DType, unit: Unit) -> Value:
     if not is_rounded(dtype) or dtype is tf32:
         return value
     function = prelude.helper(f"{dtype.name}_from_f32", value.type)
-    return Value(f"{function}({value.text})", stored(dtype, lanes))
+    # The f8s are looked up by their exact bits; the others round while they are narrowed.
+    text = value.text if dtype.bits == 8 else value.unrounded or value.text
+    return Value(f"{function}({text})", stored(dtype, lanes))

@@ -6,7 +6,7 @@ from tensorlang.backends.c.context import Cell, Scope, Unit
 from tensorlang.backends.c.expressions import SCALAR, VECTOR, Expressions
 from tensorlang.backends.c.loads import Loads, from_stored, to_stored
 from tensorlang.backends.c.types import CType, carried, stored
-from tensorlang.backends.c.values import SUM, Value, as_mask, widened
+from tensorlang.backends.c.values import ATOM, Value, address, as_mask, widened
 from tensorlang.ir.expr import Binary, Expr, Load
 from tensorlang.ir.linear import to_expr
 from tensorlang.ir.stmt import Store
@@ -102,14 +102,14 @@ class _Writer:
 
     def _to_memory(self, k: int, place: Value, element: Value, mask: Value | None) -> None:
         prelude = self._unit.prelude
-        address = f"{self._storage.pointers[k]} + {place.within(SUM)}"
+        at = address(self._storage.pointers[k], place)
         if mask is None:
             store = prelude.helper("store", element.type)
-            self._unit.code.line(f"{store}({address}, {element.text});")
+            self._unit.code.line(f"{store}({at}, {element.text});")
             return
         chosen = as_mask(widened(mask, element.type.lanes, prelude), element.type.bits, prelude)
         store = prelude.helper("store_where", element.type)
-        self._unit.code.line(f"{store}({chosen.text}, {address}, {element.text});")
+        self._unit.code.line(f"{store}({chosen.text}, {at}, {element.text});")
 
     def scattered(self) -> None:
         """Elements anywhere, one lane after another."""
@@ -144,7 +144,7 @@ class _Writer:
     def _named(self, value: Value) -> Value:
         name = self._unit.names.fresh("t")
         self._unit.code.line(f"const {self._unit.type_of(value)} {name} = {value.text};")
-        return replace(value, text=name)
+        return replace(value, text=name, binds=ATOM, unrounded="")
 
     def _cell(self, component: int, *, vector: bool) -> Cell | None:
         store = self._store
@@ -169,12 +169,12 @@ def fused_of(store: Store) -> Expr | None:
 
 def read_cell(cell: Cell, scope: Scope, unit: Unit) -> Cell:
     """Load the cell into a variable of its own."""
-    held, address = _address(cell, scope, unit)
+    held, at = _address(cell, scope, unit)
     dtype = unit.storages[cell.buffer].dtypes[cell.component]
     if cell.lanes == 1:
-        element = Value(f"*({address})", held)
+        element = Value(f"*({at})", held)
     else:
-        element = Value(f"{unit.prelude.helper('load', held)}({address})", held)
+        element = Value(f"{unit.prelude.helper('load', held)}({at})", held)
     value = from_stored(element, dtype, unit)
     name = unit.names.fresh(f"{cell.buffer.rpartition('.')[2]}_held")
     unit.code.line(f"{unit.type_of(value)} {name} = {value.text};")
@@ -183,13 +183,13 @@ def read_cell(cell: Cell, scope: Scope, unit: Unit) -> Cell:
 
 def write_cell(cell: Cell, scope: Scope, unit: Unit) -> None:
     """Store the cell's variable."""
-    held, address = _address(cell, scope, unit)
+    held, at = _address(cell, scope, unit)
     dtype = unit.storages[cell.buffer].dtypes[cell.component]
     value = to_stored(_of_cell(cell, dtype), dtype, unit)
     if cell.lanes == 1:
-        unit.code.line(f"*({address}) = {value.text};")
+        unit.code.line(f"*({at}) = {value.text};")
     else:
-        unit.code.line(f"{unit.prelude.helper('store', held)}({address}, {value.text});")
+        unit.code.line(f"{unit.prelude.helper('store', held)}({at}, {value.text});")
 
 
 def _of_cell(cell: Cell, dtype: DType) -> Value:
@@ -205,4 +205,4 @@ def _address(cell: Cell, scope: Scope, unit: Unit) -> tuple[CType, str]:
     offset = replace(storage, mins=storage.zeros, fold=()).offset(places, cell.component)
     text = Expressions(unit, replace(scope, lane=None, mask=None)).write((offset, SCALAR))[0]
     held = stored(storage.dtypes[cell.component], cell.lanes)
-    return held, f"{storage.pointers[cell.component]} + {text.within(SUM)}"
+    return held, address(storage.pointers[cell.component], text)

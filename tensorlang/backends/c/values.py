@@ -14,16 +14,25 @@ ATOM, UNARY, PRODUCT, SUM, LOOSE = 9, 8, 7, 6, 0
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A C expression; `is_bool`: a scalar bool, or a vector that is a mask."""
+    """A C expression; `is_bool`: a scalar bool, or a vector that is a mask.
+
+    `unrounded`: what the text rounds to a narrower float, for a store that rounds itself.
+    """
 
     text: str
     type: CType
     binds: int = ATOM
     is_bool: bool = False
+    unrounded: str = ""
 
     def within(self, binds: int) -> str:
         """The text, in parentheses if it binds less tightly than `binds`."""
         return self.text if self.binds >= binds else f"({self.text})"
+
+
+def address(pointer: str, offset: Value) -> str:
+    """pointer + offset"""
+    return pointer if offset.text == "0" else f"{pointer} + {offset.within(SUM)}"
 
 
 def widened(value: Value, lanes: int, prelude: Prelude) -> Value:

@@ -1,7 +1,7 @@
 """The floats that C lacks: f16, bf16, tf32, f8e4m3, f8e5m2; carried as floats, stored as bits.
 
-`round_to_D(x)` is the nearest value of D, ties to even; `D_from_f32(x)` the bits of a value of D;
-`f32_from_D(bits)` the value of the bits.
+`round_to_D(x)` is the nearest value of D, ties to even; `D_from_f32(x)` its bits (for the f8s x must
+be a value of D); `f32_from_D(bits)` the value of the bits.
 """
 
 from tensorlang.backends.c.prelude.definition import Asking, Definition, Make, Table
@@ -54,7 +54,9 @@ def _f32_from_bf16(c: Asking, t: CType) -> Definition:
 
 
 def _bf16_from_f32(c: Asking, t: CType) -> Definition:
-    body = f"return (uint16_t)({c.helper('bits', _F32)}(x) >> 16);"
+    body = f"""\
+const uint32_t bits = {c.helper("bits", _F32)}(x);
+return x != x ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);"""
     return Definition(_U16, ((_F32, "x"),), body)
 
 
