@@ -18,8 +18,8 @@ def slack_of(condition: Expr, names: frozenset[str]) -> Linear | None:
     if condition.a.dtype is not index:
         return None
     form = to_linear(condition.b) - to_linear(condition.a)
-    hidden = (a for a in form.terms if not isinstance(a, Var) and not names.isdisjoint(a.free))
-    return None if any(hidden) else form.shifted(condition.op == "le")
+    hidden = [a for a in form.terms if not isinstance(a, Var) and not names.isdisjoint(a.free)]
+    return None if hidden else form.shifted(condition.op == "le")
 
 
 def at_worst(form: Linear, ranges: Mapping[str, Range]) -> Expr | None:
