@@ -59,7 +59,8 @@ def _of_quotient(
     if term.op != "floordiv" or abs(coefficient) != 1:
         return
     y, n = expanded(to_linear(term.a)), expanded(to_linear(term.b))
-    if n.terms and not known.plus(forms).nonnegative(n.shifted(-1)):
+    least = n.shifted(-1)
+    if not known.nonnegative(least) and not (n.terms and known.plus(forms).nonnegative(least)):
         return
     rest = expanded(form.without(term)).times(n)
     yield y + rest if coefficient > 0 else rest + n.shifted(-1) - y

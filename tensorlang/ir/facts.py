@@ -78,11 +78,14 @@ class Facts:
 
     def assume(self, condition: Expr) -> "Facts":
         """Also `condition`, conjunctions taken apart."""
-        parts = conjuncts_of(condition) + conjuncts_of(canonical(condition))
+        plain = conjuncts_of(canonical(condition))
         known = self.known
-        for part in parts:
+        for part in plain:
             known = with_consequences(known, _forms(part))
-        return Facts(known, self.conditions.union(parts))
+        for part in plain:
+            if isinstance(part, Compare) and part.op == "ne" and part.a.dtype.is_integer:
+                known = with_consequences(known, _apart(part, known))
+        return Facts(known, self.conditions.union(conjuncts_of(condition), plain))
 
     def _bound(self, name: str, forms: Iterable[Linear]) -> "Facts":
         facts = self._forget(name)
@@ -144,6 +147,13 @@ def _forms(condition: Expr) -> list[Linear]:
     if isinstance(condition, Compare) and condition.a.dtype.is_integer:
         return forms_of(_lifted(condition))
     return []
+
+
+def _apart(condition: Compare, known: Known) -> list[Linear]:
+    """a != b -> a < b where a <= b is known, and a > b where a >= b is."""
+    (difference,) = _forms(Compare("le", condition.a, condition.b))
+    sides = (difference, -difference)
+    return [side.shifted(-1) for side in sides if known.nonnegative(side)]
 
 
 Facts.none = Facts()

@@ -31,7 +31,7 @@ from tensorlang.ir.samples import Point, sample_points
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import fold
 
-_STEPS = 150
+_STEPS = 48
 _DEPTH = 14
 _WIDTH = 24
 _FORMS_OF_A_TERM = 12
@@ -52,7 +52,7 @@ class Known:
     def plus(self, forms: Iterable[Linear], ranks: Mapping[str, int] | None = None) -> "Known":
         """This and `forms` as well, all >= 0."""
         kept, ends = dict(self.forms), dict(self.ends)
-        for form in forms:
+        for form in map(expanded, forms):
             if not 0 < len(form.terms) <= _WIDTH:
                 continue
             for term in form.terms:
@@ -111,10 +111,12 @@ class Known:
 
     def nonnegative(self, form: Linear) -> bool:
         """Whether `form` >= 0 is proved."""
-        form = tightened(form)
         key = form.key()
         if key not in self._proved:
-            self._proved[key] = Search().prove(form, self, _DEPTH)
+            # Numbers first, while products of sums still stand as products.
+            lo = self.range(form)[0]
+            proved = lo is not None and lo >= 0
+            self._proved[key] = proved or Search().prove(form, self, _DEPTH)
         return self._proved[key]
 
     def proves(self, condition: Compare) -> bool:
@@ -184,21 +186,33 @@ class Search:
 
     def _ways(self, form: Linear, known: Known, depth: int) -> Iterator[Goals]:
         """Alternatives, each a list of forms whose being >= 0 proves `form` >= 0."""
-        term = max(form.terms, key=lambda t: (known.rank(t), order_key(t)))
+        terms = form.terms.items()
+        term = max(terms, key=lambda t: (_splits(*t), known.rank(t[0]), order_key(t[0])))[0]
         sign = form.terms[term]
         for bound in known.forms.get(term, ()):
             if bound.terms[term] * sign > 0:
                 yield [(_eliminate(form, bound, term, constant(abs(sign))), known)]
         factors = factors_of(term)
-        atom = max(factors, key=lambda f: (known.rank(f), order_key(f)))
+        atom = max(factors, key=lambda f: (_splits(f, sign), known.rank(f), order_key(f)))
         yield from self._cases(form, atom, known)
+        if _splits(atom, sign):
+            return
         if len(factors) == 1:
             yield from self._exactly(form, atom, known, depth)
-            for bound in self._bounds(atom, sign, known, depth):
-                yield [(_eliminate(form, bound, term, constant(abs(sign))), known)]
+            yield from self._by_bounds(form, atom, known, depth)
         else:
             yield from self._by_factor(form, term, known, depth)
         yield from _numerically(form, term, known)
+        # Of two extrema it may matter which is bounded first.
+        for other in form.terms:
+            if other is not term and isinstance(other, Binary) and other.op in ("min", "max"):
+                yield from self._by_bounds(form, other, known, depth)
+
+    def _by_bounds(self, form: Linear, atom: Expr, known: Known, depth: int) -> Iterator[Goals]:
+        """Bound an atom by what it is."""
+        coefficient = constant(abs(form.terms[atom]))
+        for bound in self._bounds(atom, form.terms[atom], known, depth):
+            yield [(_eliminate(form, bound, atom, coefficient), known)]
 
     def _by_factor(self, form: Linear, term: Expr, known: Known, depth: int) -> Iterator[Goals]:
         """Bound one factor of a product whose other factors have a known sign."""
@@ -322,6 +336,21 @@ class Search:
         return self.prove(to_linear(e), known, min(depth - 1, 4))
 
 
+def _splits(term: Expr, sign: int) -> bool:
+    """Whether a term is replaced by cases: that loses nothing, so it comes before any bound."""
+    for factor in factors_of(term):
+        match factor:
+            case Select():
+                return True
+            case Binary(op="min"):
+                return sign > 0
+            case Binary(op="max"):
+                return sign < 0
+            case _:
+                pass
+    return False
+
+
 def _without(factors: Iterable[Expr], removed: Iterable[Expr]) -> list[Expr] | None:
     """The factors less those removed; None when one of these is not there."""
     left = list(factors)
@@ -422,7 +451,7 @@ def forms_of(condition: Expr) -> list[Linear]:
     for part in conjuncts_of(condition):
         if not isinstance(part, Compare) or not part.a.dtype.is_integer or part.op == "ne":
             continue
-        difference = expanded(to_linear(as_index(part.b)) - to_linear(as_index(part.a)))
+        difference = to_linear(as_index(part.b)) - to_linear(as_index(part.a))
         if part.op == "eq":
             forms += (difference, -difference)
         else:

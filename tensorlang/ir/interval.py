@@ -57,7 +57,8 @@ def _greatest(a: Expr, b: Expr, facts: Facts) -> Expr:
 def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Interval:
     """The interval of `e` while the names in `ranges` vary; other names stay as they are."""
     needed = _needed(ranges, e.free)
-    return _Bounds({n: r for n, r in ranges.items() if n in needed}, facts, [_CONTEXTS]).of(e)
+    used = {name: r for name, r in ranges.items() if name in needed}
+    return _Bounds(used, facts, [_CONTEXTS], frozenset(ranges)).of(e)
 
 
 def within(ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Facts:
@@ -95,7 +96,7 @@ def _sharpen_by(ranges: dict[str, Interval], name: str, form: Linear, facts: Fac
         for n in names
         if n in needed and n != name and (n in later or name in _needed(ranges, (n,)))
     }
-    highest = _Bounds(inner, facts, [0]).end(rest, "hi")
+    highest = _Bounds(inner, facts, [0], frozenset(inner)).end(rest, "hi")
     if highest is None or name in highest.free:
         return
     bound = facts.simplified(Binary("floordiv", highest, integer(abs(k))))
@@ -149,13 +150,20 @@ def _dependence_order(ranges: Mapping[str, Interval]) -> list[str]:
 class _Bounds:
     """The ends of forms while the names in `ranges` vary, under `facts` about all names."""
 
-    def __init__(self, ranges: Mapping[str, Interval], facts: Facts, contexts: list[int]) -> None:
+    def __init__(
+        self,
+        ranges: Mapping[str, Interval],
+        facts: Facts,
+        contexts: list[int],
+        varying: frozenset[str],
+    ) -> None:
         self.ranges = ranges
         self.outside = facts
         # How many sides of selects may still be looked at on their own, shared by them all.
         self.contexts = contexts
         self.needs = {name: _needed(ranges, (name,)) for name in ranges}
-        self.varying = frozenset(ranges)
+        # Also names that only facts mention, and whose ranges are of no use.
+        self.varying = varying
         self.splits = _SPLITS
         self.memo: dict[Expr, Interval] = {}
 
@@ -374,7 +382,7 @@ class _Bounds:
 
     def _under(self, condition: Expr) -> "_Bounds":
         ranges = sharpen(self.ranges, condition, self.facts)
-        return _Bounds(ranges, self.facts.assume(condition), self.contexts)
+        return _Bounds(ranges, self.facts.assume(condition), self.contexts, self.varying)
 
     def _promise(self, e: Promise) -> Interval:
         """The tighter of what is promised and what is known; what is promised where unclear."""

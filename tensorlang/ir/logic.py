@@ -21,10 +21,10 @@ def simplify_logic(e: Binary, known: Known) -> Expr:
     deeper, right = _parts(e.b, e.op, _COMPARED)
     if deeper is not None:
         return e
-    kept, decided = _less(right, left, known, is_and)
-    if decided:
+    kept, excluded = _less(right, left, known, is_and)
+    needed, excluding = _less(left, kept, known, is_and)
+    if excluded or excluding:
         return Const(not is_and, bool_)
-    needed, _ = _less(left, kept, known, is_and)
     if len(kept) == len(right) and len(needed) == len(left):
         return e
     parts = ([] if rest is None else [rest]) + needed + kept

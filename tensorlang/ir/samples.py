@@ -58,7 +58,7 @@ class Point:
             case Select() if e.dtype.is_integer:
                 return operands[1] if operands[0] else operands[2]
             case Promise():
-                return operands[0]
+                return min(max(operands[0], operands[1]), operands[2])
             case Cast() if e.dtype is index and e.a.dtype is not index and not e.a.dtype.is_float:
                 return operands[0]
             case Unary(op="neg") if e.dtype is index:
