@@ -1,0 +1,120 @@
+"""What must be reached, as data: ratios of a peer's time to ours, in one run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from statistics import geometric_mean
+
+from benchmarks.results import Results, Row
+
+OURS = "tensorlang"
+TORCH = ("eager", "compile", "max-autotune")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """time(best of `against`) / time(ours) over the cases that match.
+
+    Args:
+        title: what it says, for the reader.
+        cases: patterns of the cases' names, as in a shell.
+        against: implementations whose best counts, by pattern; none is a limit in microseconds.
+        each: the least ratio of any case.
+        geomean: the least geometric mean.
+        limit_us: the most microseconds, where nothing is compared.
+    """
+
+    title: str
+    cases: tuple[str, ...]
+    against: tuple[str, ...] = ()
+    each: float = 0
+    geomean: float = 0
+    limit_us: float = 0
+
+    def ratios(self, results: Results) -> dict[str, float]:
+        """Of the cases that were measured: their names and ratios."""
+        found: dict[str, float] = {}
+        for case in dict.fromkeys(row.case for row in results.rows):
+            if not any(fnmatchcase(case, pattern) for pattern in self.cases):
+                continue
+            rows = results.of(case)
+            ratio = self._ratio(rows) if OURS in rows else None
+            if ratio is not None:
+                found[case] = ratio
+        return found
+
+    def _ratio(self, rows: dict[str, Row]) -> float | None:
+        if self.limit_us:
+            return self.limit_us / rows[OURS].median_us
+        peer = best(rows, self.against)
+        return peer.median_us / rows[OURS].median_us if peer else None
+
+    def is_met(self, ratios: dict[str, float]) -> bool:
+        """Whether every case and their mean reach it."""
+        least = max(self.each, 1.0 if self.limit_us else 0.0)
+        values = list(ratios.values())
+        return min(values) >= least and geometric_mean(values) >= self.geomean
+
+
+def best(rows: dict[str, Row], impls: Sequence[str]) -> Row | None:
+    """The fastest row whose implementation matches one of the patterns."""
+    found = [r for name, r in rows.items() if any(fnmatchcase(name, i) for i in impls)]
+    return min(found, key=lambda row: row.median_us, default=None)
+
+
+_SQUARES = ("matmul [0-9]*",)
+_SOFTMAX = tuple(f"softmax 4096x{n} *" for n in (1024, 4096, 16384))
+_ROWS = (*_SOFTMAX, "layer_norm 4096x*", "rms_norm* 4096x*")
+GPU = (
+    Bar("matmul, bf16 and f16, 128 to 8192", _SQUARES, ("eager",), each=0.93, geomean=1.0),
+    Bar("matmul, LLaMA prefill", ("matmul prefill *",), ("eager",), geomean=0.98),
+    Bar("matmul 4095x4097x1023", ("matmul odd *",), ("eager",), each=2.3),
+    Bar("one row of tokens", ("skinny 1x*",), ("eager",), each=1.05, geomean=1.15),
+    Bar("16 rows", ("skinny 16x*",), ("eager",), each=1.0),
+    Bar("32 rows", ("skinny 32x*",), ("eager",), each=0.97),
+    Bar("64 rows", ("skinny 64x*",), ("eager",), each=0.92),
+    Bar("linear 128^3 relu", ("linear 128x128x128 relu bf16, graph",), TORCH, each=1.7),
+    Bar("linear 1024^3 relu", ("linear 1024x1024x1024 relu bf16, graph",), TORCH, each=1.15),
+    Bar("linear 4096^3 relu", ("linear 4096x4096x4096 relu bf16",), TORCH, each=1.08),
+    Bar("linear 4096^3 gelu tanh", ("linear 4096x4096x4096 gelu_tanh *",), TORCH, each=1.08),
+    Bar("linear 4096^3 gelu erf", ("linear 4096x4096x4096 gelu_erf *",), TORCH, each=1.01),
+    Bar("linear 2048x14336x4096 gelu tanh", ("linear 2048x14336x4096 *",), TORCH, each=1.05),
+    Bar(
+        "linear 128^3 relu from Python",
+        ("linear 128x128x128 relu bf16, host",),
+        ("addmm_activation",),
+        each=1.2,
+    ),
+    Bar(
+        "softmax and rms_norm of the copy",
+        (*_SOFTMAX, "rms_norm* 4096x*"),
+        ("copy",),
+        each=0.93,
+    ),
+    Bar("layer_norm of the copy", ("layer_norm 4096x*",), ("copy",), each=0.88),
+    Bar(
+        "rows, best peer",
+        (*_SOFTMAX, "rms_norm* 4096x*", "layer_norm 4096x4096 *", "layer_norm 4096x16384 *"),
+        (*TORCH, "triton*"),
+        each=0.97,
+    ),
+    Bar("layer_norm 1024, best peer", ("layer_norm 4096x1024*",), (*TORCH, "triton*"), each=0.94),
+    Bar("rows, eager and compile", _ROWS, TORCH, geomean=1.15),
+    Bar("softmax 65536", ("softmax 4096x65536*",), TORCH, each=1.4),
+    Bar("rope", ("rope *",), TORCH, each=1.07),
+    Bar("dropout + add + layer_norm", ("dropout*",), TORCH, each=2.8),
+    Bar("a call from Python", ("launch add *, host",), ("triton launch",), each=1.25),
+    Bar("lowering and Triton source", ("lowering *",), limit_us=50_000),
+)
+_HALIDE = ("halide*",)
+_IMAGES = ("harris*", "unsharp*", "conv*", "bilateral*", "local_laplacian*")
+_NETS = ("softmax*", "layer_norm*", "gelu*", "attention*")
+CPU = (
+    Bar("blur of the copy", ("blur*2 threads*",), ("copy",), each=0.95),
+    Bar("blur, Halide", ("blur*",), _HALIDE, each=1.0),
+    Bar("matmul, OpenBLAS", ("matmul*",), ("numpy",), each=0.95),
+    Bar("matmul, Halide", ("matmul*",), _HALIDE, each=1.05),
+    Bar("same schedule as Halide", _IMAGES, ("halide",), each=0.87, geomean=1.0),
+    Bar("networks, best peer", _NETS, ("numpy", "eager", "compile"), geomean=1.1),
+)
+BARS: dict[str, tuple[Bar, ...]] = {"gpu": GPU, "cpu": CPU}

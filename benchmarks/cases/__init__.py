@@ -1,0 +1,19 @@
+"""The GPU's cases, one family a file; sizes and bars are those of the project's targets."""
+
+from collections.abc import Callable
+
+from benchmarks.case import Case, Place
+from benchmarks.cases import launch, linear_act, matmul, rows, skinny
+
+FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
+    "matmul": matmul.cases,
+    "linear": linear_act.cases,
+    "rows": rows.cases,
+    "skinny": skinny.cases,
+    "launch": launch.cases,
+}
+
+
+def cases_of(family: str, place: Place, *, quick: bool = False) -> list[Case]:
+    """The cases of a family; `quick` takes those that say the most in the least time."""
+    return [case for case in FAMILIES[family](place) if case.quick or not quick]

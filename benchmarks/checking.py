@@ -1,0 +1,40 @@
+"""Right answers first: a contender that is wrong is not timed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.case import Call
+
+
+def error_of(call: Call, reference: Sequence[Any]) -> float:
+    """The relative error of what `call` returns, inf where a value is missing or not finite.
+
+    It runs twice: what the first run returned is overwritten with NaN before the second, so that
+    memory which a contender does not write (its own, or what the allocator gives it again) shows.
+    """
+    for output in listed(call()):
+        output.fill(float("nan")) if hasattr(output, "ctypes") else output.fill_(float("nan"))
+    outputs = listed(call())
+    if len(outputs) != len(reference):
+        return float("inf")
+    return max(relative_error(o, r) for o, r in zip(outputs, reference, strict=True))
+
+
+def relative_error(output: Any, reference: Any) -> float:
+    """|output - reference| / |reference|, both as one long vector in f64."""
+    if tuple(output.shape) != tuple(reference.shape):
+        return float("inf")
+    output, reference = _double(output), _double(reference)
+    scale = float((reference * reference).sum()) ** 0.5
+    difference = output - reference
+    error = float((difference * difference).sum()) ** 0.5 / (scale or 1.0)
+    return error if error == error else float("inf")
+
+
+def listed(outputs: Any) -> list[Any]:
+    """One output or several, as a list."""
+    return list(outputs) if isinstance(outputs, tuple | list) else [outputs]
+
+
+def _double(array: Any) -> Any:
+    return array.astype("float64") if hasattr(array, "astype") else array.double()
