@@ -39,17 +39,18 @@ class Names:
         self._used: set[str] = set()
         for name in names:
             short = name.rpartition(".")[2]
-            wanted = short if last[short] == 1 else name.replace(".", "_")
+            wanted = short if last[short] == 1 else name
             self._made[name] = self.fresh(wanted)
 
     def __getitem__(self, name: str) -> str:
         if name not in self._made:
-            self._made[name] = self.fresh(name.replace(".", "_"))
+            self._made[name] = self.fresh(name)
         return self._made[name]
 
     def fresh(self, wanted: str) -> str:
         """An identifier like `wanted` that nothing else has."""
-        base = "".join(c if c.isascii() else f"u{ord(c):x}" for c in wanted)
+        base = wanted.replace(".", "_")
+        base = "".join(c if c.isascii() else f"u{ord(c):x}" for c in base)
         if base in _KEYWORDS or _TAKEN.fullmatch(base):
             base += "_"
         made, count = base, 0
