@@ -1,9 +1,9 @@
 """Running a loop program, given as text, on the Triton backend's interpreter."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from tensorlang.backends import interpreter
@@ -15,6 +15,7 @@ from tensorlang.target import Target
 from tensorlang.text.loop_ir import parse_program
 
 TRITON = Target("triton", arch="sm_90")
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 def compiled(text: str) -> TritonExecutable:
@@ -25,20 +26,14 @@ def compiled(text: str) -> TritonExecutable:
 def run(
     text: str,
     sizes: Mapping[str, int],
-    inputs: Sequence[Any],
-    outputs: Sequence[Any],
+    inputs: Sequence[torch.Tensor],
+    outputs: Sequence[torch.Tensor],
     params: Mapping[str, Scalar] | None = None,
 ) -> TritonExecutable:
-    """Run `text` on torch tensors (or NumPy arrays, which are shared) and return what ran."""
+    """Run `text` on torch tensors, and return what ran."""
     executable = compiled(text)
-    executable.run(
-        sizes, params or {}, [as_tensor(x) for x in inputs], [as_tensor(x) for x in outputs]
-    )
+    executable.run(sizes, params or {}, inputs, outputs)
     return executable
-
-
-def as_tensor(x: Any) -> torch.Tensor:
-    return torch.from_numpy(x) if isinstance(x, np.ndarray) else x
 
 
 def interpreted(
@@ -53,6 +48,6 @@ def interpreted(
     executable.run(sizes, params or {}, inputs, outputs)
 
 
-def nan(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def nan(*shape: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> torch.Tensor:
     """An output that shows what was not written."""
-    return torch.full(shape, float("nan"), dtype=torch.float32).to(dtype)
+    return torch.full(shape, float("nan"), dtype=torch.float32, device=device).to(dtype)

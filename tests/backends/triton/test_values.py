@@ -1,110 +1,124 @@
-"""Whole programs give the numbers that NumPy and torch give, in Triton's interpreter."""
+"""Whole programs give the numbers that NumPy and torch give, interpreted and on a GPU."""
 
 import numpy as np
 import pytest
 import torch
 
 from tests.backends.triton import programs
-from tests.backends.triton.running import nan, run
+from tests.backends.triton.running import DEVICES, nan, run
 
 SHAPES = [(5, 37), (1, 1), (4, 16), (0, 3)]
 
 
-@pytest.fixture
-def rng() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
+class Arrays:
+    """Random inputs and unwritten outputs on one device."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.generator = torch.Generator().manual_seed(0)
+
+    def random(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        return torch.randn(shape, generator=self.generator).to(self.device, dtype)
+
+    def nan(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        return nan(*shape, dtype=dtype, device=self.device)
+
+
+@pytest.fixture(params=DEVICES)
+def arrays(request: pytest.FixtureRequest) -> Arrays:
+    return Arrays(request.param)
 
 
 @pytest.mark.parametrize(
     ("m", "n", "k"), [(37, 50, 33), (32, 64, 16), (1, 1, 1), (0, 5, 3), (3, 5, 0)]
 )
-def test_linear_relu_over_odd_sizes(rng: torch.Generator, m: int, n: int, k: int) -> None:
-    a = torch.randn(m, k, generator=rng).half()
-    b = torch.randn(k, n, generator=rng).half()
-    bias = torch.randn(n, generator=rng).half()
-    d = nan(m, n, dtype=torch.float16)
+def test_linear_relu_over_odd_sizes(arrays: Arrays, m: int, n: int, k: int) -> None:
+    a = arrays.random(m, k, dtype=torch.float16)
+    b = arrays.random(k, n, dtype=torch.float16)
+    bias = arrays.random(n, dtype=torch.float16)
+    d = arrays.nan(m, n, dtype=torch.float16)
     run(programs.LINEAR_RELU, {"M": m, "N": n, "K": k}, [a, b, bias], [d])
     wanted = (a.float() @ b.float() + bias.float()).relu().half()
     torch.testing.assert_close(d, wanted, rtol=2e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(("m", "n"), SHAPES)
-def test_a_guarded_tail_is_masked(rng: torch.Generator, m: int, n: int) -> None:
-    a, d = torch.randn(m, n, generator=rng), nan(m, n)
+def test_a_guarded_tail_is_masked(arrays: Arrays, m: int, n: int) -> None:
+    a, d = arrays.random(m, n), arrays.nan(m, n)
     run(programs.SCALE, {"M": m, "N": n}, [a], [d])
     assert torch.equal(d, a * 2 + 1)
 
 
 @pytest.mark.parametrize(("m", "n"), [(5, 37), (3, 64), (2, 1)])
-def test_softmax_of_whole_rows(rng: torch.Generator, m: int, n: int) -> None:
-    a, out = torch.randn(m, n, generator=rng), nan(m, n)
+def test_softmax_of_whole_rows(arrays: Arrays, m: int, n: int) -> None:
+    a, out = arrays.random(m, n), arrays.nan(m, n)
     run(programs.SOFTMAX, {"M": m, "N": n}, [a], [out])
     torch.testing.assert_close(out, a.softmax(1))
 
 
-def test_padding_joins_no_maximum() -> None:
-    a, out = torch.full((2, 5), -7.0), nan(2, 5)
+def test_padding_joins_no_maximum(arrays: Arrays) -> None:
+    a, out = torch.full((2, 5), -7.0, device=arrays.device), arrays.nan(2, 5)
     run(programs.SOFTMAX, {"M": 2, "N": 5}, [a], [out])
-    torch.testing.assert_close(out, torch.full((2, 5), 0.2))
+    torch.testing.assert_close(out, torch.full_like(a, 0.2))
 
 
 @pytest.mark.parametrize(("m", "n"), SHAPES)
-def test_sums_of_rows_in_blocks(rng: torch.Generator, m: int, n: int) -> None:
-    a, s = torch.randn(m, n, generator=rng), nan(m)
+def test_sums_of_rows_in_blocks(arrays: Arrays, m: int, n: int) -> None:
+    a, s = arrays.random(m, n), arrays.nan(m)
     run(programs.ROW_SUMS, {"M": m, "N": n}, [a], [s])
     torch.testing.assert_close(s, a.sum(1))
 
 
 @pytest.mark.parametrize("program", [programs.BLUR_AT_TILE, programs.BLUR_AT_ROOT])
 @pytest.mark.parametrize(("h", "w"), [(7, 11), (4, 8), (1, 1)])
-def test_a_stencil_over_an_intermediate(rng: torch.Generator, program: str, h: int, w: int) -> None:
-    image, out = torch.randn(h + 2, w + 2, generator=rng), nan(h, w)
+def test_a_stencil_over_an_intermediate(arrays: Arrays, program: str, h: int, w: int) -> None:
+    image, out = arrays.random(h + 2, w + 2), arrays.nan(h, w)
     run(program, {"H": h, "W": w}, [image], [out])
     bx = image[:, :-2] + image[:, 1:-1] + image[:, 2:]
     assert torch.equal(out, bx[:-2] + bx[1:-1] + bx[2:])
 
 
-def test_a_scan_over_rows(rng: torch.Generator) -> None:
-    a, c = torch.randn(5, 9, generator=rng), nan(5, 9)
+def test_a_scan_over_rows(arrays: Arrays) -> None:
+    a, c = arrays.random(5, 9), arrays.nan(5, 9)
     run(programs.CUMSUM, {"M": 5, "N": 9}, [a], [c])
     torch.testing.assert_close(c, a.cumsum(1))
 
 
-def test_argmax_takes_the_first_and_nan_is_largest(rng: torch.Generator) -> None:
-    a = torch.randn(5, 21, generator=rng)
+def test_argmax_takes_the_first_and_nan_is_largest(arrays: Arrays) -> None:
+    a = arrays.random(5, 21)
     a[1, 3] = a[1, 20] = 9.0
     a[2, 5] = a[2, 17] = float("nan")
     a[3, :] = -float("inf")
-    best, at = nan(5), torch.full((5,), -1)
+    best, at = arrays.nan(5), torch.full((5,), -1, device=arrays.device)
     run(programs.ARGMAX, {"M": 5, "N": 21}, [a], [best, at])
-    wanted = np.argmax(a.numpy(), axis=1)
+    wanted = np.argmax(a.cpu().numpy(), axis=1)
     assert at.tolist() == wanted.tolist()
-    np.testing.assert_array_equal(best.numpy(), a.numpy()[np.arange(5), wanted])
+    np.testing.assert_array_equal(best.cpu().numpy(), a.cpu().numpy()[np.arange(5), wanted])
 
 
-def test_a_histogram_runs_serially_and_says_so() -> None:
-    a = torch.tensor([0, 3, 1, 3, 3, 9, -4], dtype=torch.int32)
-    h = torch.full((4,), -1, dtype=torch.int32)
+def test_a_histogram_runs_serially_and_says_so(arrays: Arrays) -> None:
+    a = torch.tensor([0, 3, 1, 3, 3, 9, -4], dtype=torch.int32, device=arrays.device)
+    h = torch.full((4,), -1, dtype=torch.int32, device=arrays.device)
     executable = run(programs.HISTOGRAM, {"N": 7, "B": 4}, [a], [h])
     assert h.tolist() == [2, 1, 0, 4]
     [note] = executable.notes
     assert "'h.r' runs serially" in note
 
 
-def test_a_matmul_that_accumulates_in_its_output(rng: torch.Generator) -> None:
-    a = torch.randn(19, 45, generator=rng).bfloat16()
-    b = torch.randn(37, 45, generator=rng).bfloat16()
-    c = nan(19, 37)
+def test_a_matmul_that_accumulates_in_its_output(arrays: Arrays) -> None:
+    a = arrays.random(19, 45, dtype=torch.bfloat16)
+    b = arrays.random(37, 45, dtype=torch.bfloat16)
+    c = arrays.nan(19, 37)
     run(programs.MATMUL_NT, {"M": 19, "N": 37, "K": 45}, [a, b], [c])
     torch.testing.assert_close(c, a.float() @ b.float().T)
 
 
-def test_any_strides_are_honoured(rng: torch.Generator) -> None:
-    a = torch.randn(37, 10, generator=rng).T[::2]
-    d = torch.full((37, 5), float("nan")).T
+def test_any_strides_are_honoured(arrays: Arrays) -> None:
+    a = arrays.random(37, 10).T[::2]
+    d = arrays.nan(37, 5).T
     run(programs.SCALE, {"M": 5, "N": 37}, [a], [d])
     assert torch.equal(d, a * 2 + 1)
-    row = torch.randn(37, generator=rng).expand(5, 37)
+    row = arrays.random(37).expand(5, 37)
     run(programs.SCALE, {"M": 5, "N": 37}, [row], [d])
     assert torch.equal(d, row * 2 + 1)
 
