@@ -143,6 +143,14 @@ def _check_names(
         "Size": [s.name for s in sizes],
         "Param": [p.name for p in params],
     }
+    reserved = next((p.name for p in params if p.name in ("out", "sizes")), None)
+    if reserved is not None:
+        raise DefinitionError(
+            "reserved-name",
+            f"a Param of Pipeline {name!r} cannot be named {reserved!r}",
+            why=f"a call gives Params by name, and `{reserved}=` means something else there",
+            fix="choose another name",
+        )
     loops = {v for f in funcs for d in f.definitions for v in d.loops}
     seen: dict[str, str] = dict.fromkeys(loops, "Var")
     for kind, names in kinds.items():

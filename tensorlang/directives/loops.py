@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 
 from tensorlang.directives.base import Directive, State
 from tensorlang.directives.nest import ONE, ZERO, Binding, Loop, Nest, Ragged
-from tensorlang.ir.associativity import reorders_freely
+from tensorlang.directives.order import Order
 from tensorlang.ir.expr import Binary, Const, Expr, Var
 from tensorlang.ir.stmt import LoopKind
 from tensorlang.ir.types import index
@@ -71,7 +71,12 @@ class Split(Directive):
             ),
         )
         loops = tuple(m for loop in nest.loops for m in (made if loop is old else (loop,)))
-        state.nests[stage] = replace(nest, loops=loops, bindings=(*nest.bindings, binding))
+        state.nests[stage] = replace(
+            nest,
+            loops=loops,
+            bindings=(*nest.bindings, binding),
+            sequence=nest.replaced((self.old,), (self.outer, self.inner)),
+        )
 
     def _check(self, nest: Nest, old: Loop) -> None:
         if type(self.factor) is not int or self.factor < 1:  # pyright: ignore[reportUnnecessaryComparison]
@@ -173,7 +178,13 @@ class Fuse(Directive):
             Binding(self.inner, inner.min + t % width),
         )
         loops = (*nest.loops[:at], made, *nest.loops[at + 2 :])
-        state.nests[stage] = replace(nest, loops=loops, bindings=(*nest.bindings, *bindings))
+        old = [name for name in (self.outer, self.inner) if name in nest.sequence]
+        state.nests[stage] = replace(
+            nest,
+            loops=loops,
+            bindings=(*nest.bindings, *bindings),
+            sequence=nest.replaced(tuple(old), (self.fused,)) if old else nest.sequence,
+        )
 
     def _ragged(self, nest: Nest, outer: Loop, inner: Loop) -> Ragged | None:
         """How the extent of the fused loop depends on a loop further out."""
@@ -232,18 +243,15 @@ class Reorder(Directive):
                     fix="keep it inside, or split with another tail",
                     nest=nest,
                 )
-        before = [loop.name for loop in nest.loops if loop.reduction]
-        after = [loop.name for loop in loops if loop.reduction]
         definition = state.funcs[nest.func].definitions[nest.number]
-        if before != after and not reorders_freely(
-            nest.func, definition.indices, definition.values
-        ):
+        broken = Order(definition, nest).broken_by(tuple(loop.name for loop in loops))
+        if broken is not None:
             raise self.error(
                 "order-matters",
-                f"cannot reorder the RDom loops {', '.join(before)} of {nest.stage!r}",
-                why=f"the update reads {nest.func!r} and is no known associative and commutative "
-                "operation, so that its points must run in order",
-                fix=f"keep the order {', '.join(before)}",
+                f"cannot reorder {nest.stage!r} so",
+                why=f"{broken}, and the new order would exchange them",
+                fix="keep the order of the loops that carry this dependence: "
+                f"{', '.join(nest.sequence)}",
                 nest=nest,
             )
 
@@ -263,7 +271,9 @@ class Rename(Directive):
         self.new_names(nest, self.new)
         nest = nest.update(self.old, lambda loop: replace(loop, name=self.new))
         bindings = (*nest.bindings, Binding(self.old, Var(self.new)))
-        state.nests[stage] = replace(nest, bindings=bindings)
+        state.nests[stage] = replace(
+            nest, bindings=bindings, sequence=nest.replaced((self.old,), (self.new,))
+        )
 
 
 @dataclass(frozen=True, slots=True)

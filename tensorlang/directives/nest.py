@@ -73,6 +73,8 @@ class Nest:
     number: int
     loops: tuple[Loop, ...]
     bindings: tuple[Binding, ...] = ()
+    # The loops that come from the domain, in the order in which the definition runs them.
+    sequence: tuple[str, ...] = ()
 
     @property
     def stage(self) -> str:
@@ -88,6 +90,14 @@ class Nest:
         """The nest with one loop changed."""
         loops = tuple(change(loop) if loop.name == name else loop for loop in self.loops)
         return replace(self, loops=loops)
+
+    def replaced(self, old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+        """`sequence` with `new` where the first of `old` stands, and without the rest of them."""
+        if old[0] not in self.sequence:
+            return tuple(name for name in self.sequence if name not in old)
+        at = self.sequence.index(old[0])
+        kept = [name for name in self.sequence if name not in old]
+        return (*kept[:at], *new, *kept[at:])
 
     def show(self) -> str:
         """`for y in [0, H): for x_o in ...: f`, one line, for errors."""
@@ -118,7 +128,8 @@ def default_nest(func: FuncRecord, number: int) -> Nest:
     if definition.domain is not None:
         for name, low, extent in definition.domain.dims:
             loops.append(Loop(name, low, extent, frozenset((name,)), reduction=True))
-    return Nest(func.name, number, tuple(loops))
+    sequence = tuple(loop.name for loop in loops if loop.reduction)
+    return Nest(func.name, number, tuple(loops), sequence=sequence)
 
 
 def _pure_loop(func: FuncRecord, definition: Definition, position: int) -> Loop:

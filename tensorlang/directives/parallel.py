@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from tensorlang.directives.base import Directive, State
 from tensorlang.directives.nest import Loop, Nest
-from tensorlang.ir.associativity import associative_operator
+from tensorlang.directives.order import Order
 from tensorlang.ir.stmt import LoopKind
 
 
@@ -22,30 +22,25 @@ def _mark(
 def _check_reduction(
     directive: Directive, state: State, nest: Nest, loop: Loop, kind: LoopKind
 ) -> None:
-    """Iterations of an RDom loop change one element: only a tree reduction may run them at once."""
+    """Iterations that conflict run at once only as a tree reduction."""
     definition = state.funcs[nest.func].definitions[nest.number]
-    found = associative_operator(nest.func, definition.indices, definition.values)
-    mixed = any(v in loop.origins for v in definition.pure if v is not None)
-    if kind is LoopKind.VECTORIZED and found is not None and not mixed:
+    order = Order(definition, nest)
+    conflict = order.conflict_of(loop.name)
+    if conflict is None:
         return
-    if kind is LoopKind.VECTORIZED:
-        why = (
-            f"{loop.name!r} is fused from a pure and an RDom loop"
-            if mixed
-            else f"the update of {nest.func!r} is not a known associative operation, so that its "
-            "points must run in order"
-        )
-        fix = "vectorize a pure loop, or leave it serial"
+    mixed = any(v in loop.origins for v in definition.pure if v is not None)
+    if kind is LoopKind.VECTORIZED and order.is_associative() and not mixed:
+        return
+    if kind is LoopKind.VECTORIZED and order.is_associative():
+        fix = f"vectorize a loop that comes from the RDom alone: {loop.name!r} is fused from both"
+    elif order.is_associative():
+        fix = f"vectorize {loop.name!r} (a tree reduction), or rfactor it and {directive.keyword} that"
     else:
-        why = (
-            f"{loop.name!r} comes from an RDom: two of its iterations would update one element "
-            f"of {nest.func!r} at once"
-        )
-        fix = f"{directive.keyword} a pure loop, or vectorize {loop.name!r} (a tree reduction)"
+        fix = f"{directive.keyword} a pure loop, or leave {loop.name!r} serial"
     raise directive.error(
         "carried-dependence",
         f"cannot {directive.keyword} {loop.name!r} of {nest.stage!r}",
-        why=why,
+        why=f"{conflict}, and would run at once",
         fix=fix,
         nest=nest,
     )

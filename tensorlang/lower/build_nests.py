@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tensorlang.algorithm import Definition, FuncRecord
 from tensorlang.directives.nest import Nest, region_name
+from tensorlang.directives.order import Order
 from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.regions import REGION_PARTS, infer_regions
 from tensorlang.ir.stmt import (
@@ -94,6 +95,7 @@ def _stage(func: FuncRecord, number: int, nest: Nest) -> Stage:
     definition = func.definitions[number]
     qualified = {name: Var(f"{func.name}.{name}") for name in _names(nest)}
     inside = _inside(func, definition, nest)
+    order = Order(definition, nest)
     values = tuple(substitute(v, qualified) for v in definition.values)
     indices = tuple(substitute(i, qualified) for i in definition.indices)
     body: Stmt = Store(func.name, indices, values, span=definition.span)
@@ -107,7 +109,7 @@ def _stage(func: FuncRecord, number: int, nest: Nest) -> Stage:
                 substitute(loop.extent, qualified),
                 loop.kind,
                 body,
-                loop.reduction,
+                loop.reduction and order.carries(loop.name),
                 loop.hints,
                 span=loop.span,
             )

@@ -1,5 +1,6 @@
 """What only the whole schedule shows wrong."""
 
+from tensorlang.directives.order import Order
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Param
 from tensorlang.ir.stmt import Allocate, For, LoopKind, Program, Stage, Stmt, children_of, walk
@@ -17,6 +18,7 @@ def check_schedule(plan: Plan) -> None:
             _check_store(plan, func)
     for nest in plan.nests.values():
         _check_blocks(nest)
+        _check_parallel(plan, nest)
 
 
 def _check_store(plan: Plan, func: str) -> None:
@@ -47,6 +49,26 @@ def _encloses(plan: Plan, outer: Level, inner: Level) -> bool:
         if inner == outer:
             return True
     return False
+
+
+def _check_parallel(plan: Plan, nest: Nest) -> None:
+    """A loop may have lost the serial loop outside it that kept its iterations apart."""
+    definition = plan.algorithm.func(nest.func).definitions[nest.number]
+    order = Order(definition, nest)
+    for loop in nest.loops:
+        if loop.kind in (LoopKind.SERIAL, LoopKind.UNROLLED):
+            continue
+        conflict = order.conflict_of(loop.name)
+        tree = loop.kind is LoopKind.VECTORIZED and order.is_associative()
+        if conflict is not None and not tree:
+            raise ScheduleError(
+                "carried-dependence",
+                f"cannot run {loop.name!r} of {nest.stage!r} as {loop.kind.value}",
+                why=f"{conflict}, and would run at once",
+                fix=f"keep a serial loop that separates them outside {loop.name!r}",
+                span=loop.span,
+                nest=nest.show(),
+            )
 
 
 def _check_blocks(nest: Nest) -> None:
