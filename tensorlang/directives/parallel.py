@@ -34,7 +34,10 @@ def _check_reduction(
     if kind is LoopKind.VECTORIZED and order.is_associative():
         fix = f"vectorize a loop that comes from the RDom alone: {loop.name!r} is fused from both"
     elif order.is_associative():
-        fix = f"vectorize {loop.name!r} (a tree reduction), or rfactor it and {directive.keyword} that"
+        fix = (
+            f"vectorize {loop.name!r} (a tree reduction), or rfactor it and {directive.keyword} "
+            "the loop of the new Func"
+        )
     else:
         fix = f"{directive.keyword} a pure loop, or leave {loop.name!r} serial"
     raise directive.error(

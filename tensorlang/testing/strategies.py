@@ -130,7 +130,7 @@ def _fuse(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None
     names = _loops(s, func, number)
     if len(names) < 2:
         return
-    at = draw(st.integers(0, len(names) - 2))
+    at: int = draw(st.integers(0, len(names) - 2))
     stage.fuse(names[at], names[at + 1], _fresh(s, func, "t"))
 
 

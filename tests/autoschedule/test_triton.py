@@ -3,8 +3,21 @@
 import pytest
 
 from tensorlang import (
-    Func, Input, Pipeline, RDom, Schedule, Size, Var, autoschedule, exp, f16, f32, max, maximum,
-    rsqrt, sum,
+    Func,
+    Input,
+    Pipeline,
+    RDom,
+    Schedule,
+    Size,
+    Var,
+    autoschedule,
+    exp,
+    f16,
+    f32,
+    max,
+    maximum,
+    rsqrt,
+    sum,
 )  # fmt: skip
 from tensorlang.autoschedule.triton import choose_tile
 from tensorlang.target import Target
@@ -74,7 +87,7 @@ def test_the_schedule_reads_well_and_computes_the_same(make, golden):
     assert_equivalent(p, small, target="interpreter")
 
 
-@pytest.mark.parametrize("make", (softmax, row_sum, column_sum), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("make", [softmax, row_sum, column_sum], ids=lambda f: f.__name__)
 def test_rows_and_columns_are_one_kernel(make):
     p = make()
     source = p.compile(autoschedule(p, SM_90), "triton").source
