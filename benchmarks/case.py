@@ -71,6 +71,11 @@ class Place:
     tune: bool = False
     seed: int = 0
 
+    @property
+    def half(self) -> str:
+        """The 16-bit float of the cases: Triton's interpreter multiplies bf16 as raw bits."""
+        return "f16" if self.dry else "bf16"
+
     def randn(self, *shape: int, dtype: Any, scale: float = 1.0) -> Any:
         """Normal numbers: data of zeros lets a GPU clock higher, and hides wrong answers."""
         import torch

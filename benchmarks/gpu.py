@@ -1,4 +1,4 @@
-"""python -m benchmarks gpu: warm up on all cores, measure what the card reaches, then every case."""
+"""A run on the GPU: prepare on all cores, measure what the card reaches, then every case."""
 
 import os
 import time

@@ -28,8 +28,7 @@ def _heading(results: Results) -> list[str]:
 
 def _cases(results: Results) -> list[str]:
     lines = [
-        "Times in microseconds: median (low-high); ratio: the time of that row over ours, "
-        "above 1 where we are faster.",
+        "Microseconds; ratio: the time of that row over ours, above 1 where we are faster.",
         "",
         "| case | implementation | median | low-high | ratio | rate | error |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
@@ -37,8 +36,8 @@ def _cases(results: Results) -> list[str]:
     for case in dict.fromkeys(row.case for row in results.rows):
         rows = results.of(case)
         ours = rows.get(OURS)
-        for row in sorted(rows.values(), key=lambda row: row.median_us):
-            lines.append(_line(row, ours, results.cases[case]))
+        ordered = sorted(rows.values(), key=lambda row: row.median_us)
+        lines += [_line(row, ours, results.cases[case]) for row in ordered]
     return [*lines, ""]
 
 

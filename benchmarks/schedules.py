@@ -161,8 +161,9 @@ def weights_first(pipeline: Pipeline, tile: Tile, *, parts: int = 1, depth: int 
         depth: K, which `parts` divides.
     """
     s = Schedule(pipeline)
-    s["D"].tile(i, j, "io", "jo", "ii", "ji", tile.rows, tile.columns).reorder("jo", "io", "ji", "ii")
-    s["D"].fuse("jo", "io", "t").gpu_blocks("t").gpu_warps(tile.warps).vectorize("ji").vectorize("ii")
+    s["D"].tile(i, j, "io", "jo", "ii", "ji", tile.rows, tile.columns)
+    s["D"].reorder("jo", "io", "ji", "ii").fuse("jo", "io", "t").gpu_blocks("t")
+    s["D"].gpu_warps(tile.warps).vectorize("ji").vectorize("ii")
     s["C"].compute_at("D", "t").reorder(j, i).vectorize(j).vectorize(i)
     if parts == 1:
         update = s["C"].update(0).split("k", "ko", "ki", tile.depth).reorder("ko", j, i, "ki")

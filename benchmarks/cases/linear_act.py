@@ -9,7 +9,7 @@ from torch.nn import functional
 import tensorlang as tl
 from benchmarks import schedules
 from benchmarks.case import Case, Contender, Mode, Place
-from benchmarks.cases.matmul import LARGE, TUNE, schedule_for, tile_for
+from benchmarks.cases.matmul import DRY_LARGE, LARGE, TORCH, TUNE, schedule_for, tile_for
 from benchmarks.contenders import by_hand, compiled, eager, ours
 from benchmarks.peers import matmul as peers
 from benchmarks.schedules import Tile
@@ -31,13 +31,12 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 
 def cases(place: Place) -> list[Case]:
     if place.dry:
-        return [_case(place, (70, 90, 48), act, ("device",)) for act in ("relu", "gelu_erf")]
+        choices = ((70, "relu"), (110, "gelu_erf"))
+        return [_case(place, (n, 96, 48), act, ("device",)) for n, act in choices]
     return [_case(place, *row) for row in SHAPES]
 
 
-def _case(
-    place: Place, shape: tuple[int, int, int], act: str, modes: tuple[Mode, ...]
-) -> Case:
+def _case(place: Place, shape: tuple[int, int, int], act: str, modes: tuple[Mode, ...]) -> Case:
     m, n, k = shape
     activation = ACTIVATIONS[act]
     tile = tile_for(place, m)
@@ -46,11 +45,11 @@ def _case(
         return activation(functional.linear(x, w, bias))
 
     return Case(
-        name=f"linear {m}x{n}x{k} {act} bf16",
+        name=f"linear {m}x{n}x{k} {act} {place.half}",
         inputs=lambda at: (
-            at.randn(m, k, dtype=torch.bfloat16),
-            at.randn(n, k, dtype=torch.bfloat16),
-            at.randn(n, dtype=torch.bfloat16),
+            at.randn(m, k, dtype=TORCH[at.half]),
+            at.randn(n, k, dtype=TORCH[at.half]),
+            at.randn(n, dtype=TORCH[at.half]),
         ),
         reference=lambda *inputs: linear(*(a.double() for a in inputs)),
         contenders=(
@@ -69,7 +68,7 @@ def _case(
 def _ours(place: Place, act: str, tile: Tile) -> list[Contender]:
     def make(tile: Tile) -> Callable[[], Any]:
         def made() -> Any:
-            pipeline = schedules.linear(tl.bf16, act)
+            pipeline = schedules.linear(getattr(tl, place.half), act)
             return pipeline, schedule_for(pipeline, tile, place)
 
         return made
@@ -90,6 +89,6 @@ def _vendor(act: str) -> tuple[Contender, ...]:
 
 
 def _hand(tile: Tile, act: str) -> Callable[[Any], Any]:
-    if tile.columns < 64:
+    if tile.columns < 64 and tile is not DRY_LARGE:
         return peers.pointers(tile, nt=True, act=act)
-    return peers.descriptors(tile, nt=True, act=act, persistent=tile is LARGE)
+    return peers.descriptors(tile, nt=True, act=act, persistent=tile in (LARGE, DRY_LARGE))

@@ -13,6 +13,7 @@ from benchmarks.peers import matmul as peers
 from benchmarks.schedules import Tile
 
 SQUARES = (128, 256, 512, 1024, 2048, 4096, 8192)
+TORCH = {"bf16": torch.bfloat16, "f16": torch.float16}
 PREFILL = ((2048, 6144, 4096), (2048, 4096, 4096), (2048, 28672, 4096), (2048, 4096, 14336))
 ODD = (4095, 4097, 1023)
 
@@ -36,7 +37,9 @@ TUNE = (
 
 def cases(place: Place) -> list[Case]:
     if place.dry:
-        return [_case(place, (n, 90, 48), "bf16", nt=n > 100) for n in (70, 110)] + [_odd(place)]
+        return [_case(place, (n, 96, 48), place.half, nt=n > 100) for n in (70, 110)] + [
+            _odd(place)
+        ]
     squares = [
         _case(place, (n, n, n), dtype, nt=nt, quick=n in (128, 1024, 4096) and dtype == "bf16")
         for dtype in ("bf16", "f16")
@@ -77,7 +80,7 @@ def _case(
     m, n, k = shape
     small = max(shape) <= 1024
     modes: tuple[Mode, ...] = ("graph",) if small and not place.dry else ("device",)
-    torch_dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    torch_dtype = TORCH[dtype]
     layout = "NT" if nt else "NN"
     title = f"prefill {m}x{n}x{k}" if prefill else f"{m}x{n}x{k}"
     product = _nt if nt else torch.mm
@@ -128,14 +131,14 @@ def _odd(place: Place) -> Case:
     tile = DRY if place.dry else Tile(128, 128, 64, warps=4, stages=4)
 
     def make() -> Any:
-        pipeline = schedules.matmul(tl.bf16, transposed=False)
+        pipeline = schedules.matmul(getattr(tl, place.half), transposed=False)
         return pipeline, schedules.padded(pipeline, tile)
 
     return Case(
-        name=f"matmul odd {m}x{n}x{k} NN bf16",
+        name=f"matmul odd {m}x{n}x{k} NN {place.half}",
         inputs=lambda at: (
-            at.randn(m, k, dtype=torch.bfloat16),
-            at.randn(k, n, dtype=torch.bfloat16),
+            at.randn(m, k, dtype=TORCH[at.half]),
+            at.randn(k, n, dtype=TORCH[at.half]),
         ),
         reference=lambda a, b: torch.mm(a.double(), b.double()),
         contenders=(ours(make), eager(torch.mm), by_hand(peers.padded(tile))),

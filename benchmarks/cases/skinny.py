@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch.nn import functional
 
 import tensorlang as tl
 from benchmarks import schedules
 from benchmarks.case import Case, Contender, Place
+from benchmarks.cases.matmul import TORCH
 from benchmarks.contenders import by_hand, compiled, eager, ours
 from benchmarks.peers import skinny as peers
 from benchmarks.schedules import Tile
@@ -31,7 +31,7 @@ def _gemv(place: Place, n: int, k: int) -> Case:
 
     def make(rows: int, step: int, warps: int) -> Callable[[], Any]:
         def made() -> Any:
-            pipeline = schedules.gemv(tl.bf16, k)
+            pipeline = schedules.gemv(getattr(tl, place.half), k)
             return pipeline, schedules.gemv_unrolled(pipeline, rows=rows, step=step, warps=warps)
 
         return made
@@ -59,7 +59,7 @@ def _few(place: Place, m: int, n: int, k: int) -> Case:
 
     def make(parts: int) -> Callable[[], Any]:
         def made() -> Any:
-            pipeline = schedules.matmul(tl.bf16, transposed=True)
+            pipeline = schedules.matmul(getattr(tl, place.half), transposed=True)
             return pipeline, schedules.weights_first(pipeline, tile, parts=parts, depth=k)
 
         return made
@@ -77,10 +77,10 @@ def _few(place: Place, m: int, n: int, k: int) -> Case:
 def _case(place: Place, shape: tuple[int, int, int], *contenders: Contender) -> Case:
     m, n, k = shape
     return Case(
-        name=f"skinny {m}x{n}x{k} NT bf16",
+        name=f"skinny {m}x{n}x{k} NT {place.half}",
         inputs=lambda at: (
-            at.randn(m, k, dtype=torch.bfloat16),
-            at.randn(n, k, dtype=torch.bfloat16),
+            at.randn(m, k, dtype=TORCH[at.half]),
+            at.randn(n, k, dtype=TORCH[at.half]),
         ),
         reference=lambda x, w: functional.linear(x.double(), w.double()),
         contenders=(

@@ -1,4 +1,4 @@
-"""C[M, N] = activation(A[M, K] B[K, N] + bias[N]) by hand: pointers, TMA, persistent TMA, padded."""
+"""C[M, N] = activation(A[M, K] B[K, N] + bias[N]) by hand: pointers, TMA, persistent, padded."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +59,7 @@ def pointer_kernel(
     ap = a_ptr + rm[:, None] * sam + ok[None, :] * sak
     bp = b_ptr + ok[:, None] * sbk + rn[None, :] * sbn
     acc = tl.full((BM, BN), 0.0, tl.float32)
-    for k in range(0, (K + BK - 1) // BK):
+    for k in range((K + BK - 1) // BK):
         if EVEN:
             a = tl.load(ap)
             b = tl.load(bp)
@@ -84,7 +84,7 @@ def descriptor_kernel(
 ):  # fmt: skip
     m, n = _tile_of(tl.program_id(0), (M + BM - 1) // BM, (N + BN - 1) // BN, GROUP)
     acc = tl.full((BM, BN), 0.0, tl.float32)
-    for k in range(0, (K + BK - 1) // BK):
+    for k in range((K + BK - 1) // BK):
         a = a_d.load([m * BM, k * BK])
         if NT:
             acc = tl.dot(a, b_d.load([n * BN, k * BK]).T, acc)
@@ -130,7 +130,7 @@ def pad_kernel(x, y, M, N, width, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     for start in range(0, width, BLOCK):
         c = start + tl.arange(0, BLOCK)
-        v = tl.load(x + row * N + c, mask=(c < N) & (row < M), other=0.0)
+        v = tl.load(x + row * N + c, mask=c < tl.where(row < M, N, 0), other=0.0)
         tl.store(y + row * width + c, v, mask=c < width)
 
 
@@ -141,7 +141,7 @@ def odd_kernel(
 ):  # fmt: skip
     m, n = _tile_of(tl.program_id(0), (M + BM - 1) // BM, (N + BN - 1) // BN, GROUP)
     acc = tl.full((BM, BN), 0.0, tl.float32)
-    for k in range(0, (K + BK - 1) // BK):
+    for k in range((K + BK - 1) // BK):
         acc = tl.dot(a_d.load([m * BM, k * BK]), b_d.load([k * BK, n * BN]), acc)
     om = m * BM + tl.arange(0, BM)
     on = n * BN + tl.arange(0, BN)

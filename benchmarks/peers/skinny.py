@@ -42,7 +42,7 @@ def swapped_kernel(
     part = tl.program_id(1)
     steps = K // PARTS // STEP
     acc = tl.full((ROWS, TOKENS), 0.0, tl.float32)
-    for k in range(0, steps):
+    for k in range(steps):
         w = w_d.load([row * ROWS, (part * steps + k) * STEP])
         x = x_d.load([0, (part * steps + k) * STEP])
         acc = tl.dot(w, x.T, acc)
