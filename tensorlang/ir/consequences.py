@@ -11,6 +11,11 @@ _MOST = 16
 
 def with_consequences(known: Known, forms: Iterable[Linear]) -> Known:
     """`known`, the forms, and what follows from them."""
+    return known.plus(consequences(known, forms))
+
+
+def consequences(known: Known, forms: Iterable[Linear]) -> list[Linear]:
+    """The forms, tightened, and what follows from them."""
     waiting = list(forms)
     kept: dict[object, Linear] = {}
     while waiting and len(kept) < _MOST:
@@ -21,11 +26,11 @@ def with_consequences(known: Known, forms: Iterable[Linear]) -> Known:
             continue
         kept[key] = tight
         if any(isinstance(term, Binary) for term in form.terms):
-            waiting += _consequences(form, known, list(kept.values()))
-    return known.plus(kept.values())
+            waiting += _following(form, known, list(kept.values()))
+    return list(kept.values())
 
 
-def _consequences(form: Linear, known: Known, forms: list[Linear]) -> Iterator[Linear]:
+def _following(form: Linear, known: Known, forms: list[Linear]) -> Iterator[Linear]:
     yield from _factors_positive(form, known, forms)
     for term, coefficient in form.terms.items():
         if isinstance(term, Binary):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tensorlang.ir.consequences import with_consequences
+from tensorlang.ir.consequences import consequences, with_consequences
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Operand, Unary, Var, as_expr
 from tensorlang.ir.inequality import Known, conjuncts_of, forms_of, negated
 from tensorlang.ir.linear import Linear, to_linear
@@ -100,8 +100,8 @@ class Facts:
 
     def forms_of(self, condition: Expr) -> list[Linear]:
         """Forms that are >= 0 where `condition` holds."""
-        plain = self.simplified(condition)
-        return [form for part in conjuncts_of(plain) for form in _forms(part)]
+        parts = conjuncts_of(self.simplified(condition))
+        return consequences(self.known, [form for part in parts for form in _forms(part)])
 
     def nonnegative(self, form: Linear) -> bool:
         """Whether a canonical form is proved to be >= 0."""

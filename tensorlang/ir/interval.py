@@ -74,7 +74,7 @@ def sharpen(
 ) -> dict[str, Interval]:
     """The ranges where `condition` holds: its inequalities solved for each name in `ranges`.
 
-    A bound that may not be compared with the old one replaces it when it is the simpler.
+    Where old and new bound cannot be compared, the result is the min (or max) of both.
     """
     sharper = dict(ranges)
     for form in facts.forms_of(condition):
@@ -100,12 +100,8 @@ def _sharpen_by(ranges: dict[str, Interval], name: str, form: Linear, facts: Fac
     if highest is None or name in highest.free:
         return
     bound = facts.simplified(Binary("floordiv", highest, integer(abs(k))))
-    old = ranges[name]
-    if k > 0:
-        bound = facts.simplified(-bound)
-        ranges[name] = Interval(_tighter(old.lo, bound, prove_le, facts), old.hi)
-    else:
-        ranges[name] = Interval(old.lo, _tighter(old.hi, bound, _prove_ge, facts))
+    new = Interval(facts.simplified(-bound), None) if k > 0 else Interval(None, bound)
+    ranges[name] = intersect(ranges[name], new, facts)
 
 
 def _prove_ge(a: Expr, b: Expr, facts: Facts) -> bool:
@@ -265,11 +261,27 @@ class _Bounds:
         return found
 
     def _also_known(self, e: Expr, found: Interval) -> Interval:
-        """The tighter of an interval and what facts say of the expression as a whole."""
-        known = self._known(e)
-        lo = found.lo if known.lo is None else _tighter(found.lo, known.lo, prove_le, self.facts)
-        hi = found.hi if known.hi is None else _tighter(found.hi, known.hi, _prove_ge, self.facts)
+        """The tighter of an interval and what facts and dtypes say of the expression as a whole."""
+        said = self._said(e)
+        lo = found.lo if said.lo is None else _tighter(found.lo, said.lo, prove_le, self.facts)
+        hi = found.hi if said.hi is None else _tighter(found.hi, said.hi, _prove_ge, self.facts)
+        least, most = self.facts.known.range_of_term(e)
+        if least is not None and (lo is None or prove_le(lo, integer(least), self.facts)):
+            lo = integer(least)
+        if most is not None and (hi is None or prove_le(integer(most), hi, self.facts)):
+            hi = integer(most)
         return Interval(lo, hi)
+
+    def _said(self, e: Expr) -> Interval:
+        """What facts say of an expression as a whole, such as a load that is guarded."""
+        ends: dict[bool, Expr | None] = {False: None, True: None}
+        for form in self.facts.known.forms.get(e, ()):
+            if abs(form.terms[e]) == 1 and not any(map(self.varies, form.without(e).terms)):
+                upper = form.terms[e] < 0
+                end = to_expr(form.without(e) * (1 if upper else -1))
+                looser = _prove_ge if upper else prove_le
+                ends[upper] = _tighter(ends[upper], end, looser, self.facts)
+        return Interval(ends[False], ends[True])
 
     def _of(self, e: Expr) -> Interval:
         form = to_linear(e)
@@ -298,20 +310,7 @@ class _Bounds:
             case Promise():
                 return self._promise(e)
             case _:
-                return self._known(e)
-
-    def _known(self, e: Expr) -> Interval:
-        """What facts say of an atom that has no interval of its own, such as a load."""
-        ends: dict[bool, Expr | None] = {False: None, True: None}
-        for form in self.facts.known.forms.get(e, ()):
-            if abs(form.terms[e]) == 1 and not any(map(self.varies, form.without(e).terms)):
-                upper = form.terms[e] < 0
-                end = to_expr(form.without(e) * (1 if upper else -1))
-                looser = _prove_ge if upper else prove_le
-                ends[upper] = _tighter(ends[upper], end, looser, self.facts)
-        lo, hi = (None if n is None else integer(n) for n in self.facts.known.range_of_term(e))
-        low, high = ends[False], ends[True]
-        return Interval(lo if low is None else low, hi if high is None else high)
+                return EVERYWHERE
 
     def _product(self, e: Binary) -> Interval:
         factors = factors_of(e)

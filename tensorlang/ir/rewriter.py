@@ -213,12 +213,16 @@ class Rewriter:
                 return _truth(e.op == "ne")
             made = self._equation(e.op, _scaled(difference, divisor))
         else:
-            made = self._inequality(difference.shifted(-1 if e.op == "lt" else 0), divisor)
+            made = self._inequality(difference.shifted(-1 if e.op == "lt" else 0))
         return self._decided(made)
 
-    def _inequality(self, form: Linear, divisor: int) -> Expr:
+    def _inequality(self, form: Linear) -> Expr:
         """form >= 0 as a comparison: i < M, 5 <= i, i <= j, i + 3 < N."""
-        form = _scaled(form, divisor)
+        form = _scaled(form, form.content())
+        for atom in form.terms:
+            other = self._undecided_side(form, atom)
+            if other is not None:
+                return self._inequality(other) if other.terms else _truth(other.constant >= 0)
         left = {a: -c for a, c in form.terms.items() if c < 0}
         right = {a: c for a, c in form.terms.items() if c > 0}
         c = form.constant
@@ -232,6 +236,17 @@ class Rewriter:
             self.expr(Linear(max(-less, 0) if right else 0, left)),
             self.expr(Linear(max(less, 0) if right else less, right)),
         )
+
+    def _undecided_side(self, form: Linear, atom: Expr) -> Linear | None:
+        """x <= min(a, b) -> x <= a where x <= b is known; and the same for max(a, b) <= x."""
+        coefficient = form.terms[atom]
+        if not isinstance(atom, Binary) or atom.op != ("min" if coefficient > 0 else "max"):
+            return None
+        rest = form.without(atom)
+        first, second = (rest.plus(to_linear(e), coefficient) for e in atom.children)
+        if self.known.nonnegative(second):
+            return first
+        return second if self.known.nonnegative(first) else None
 
     def _equation(self, op: str, form: Linear) -> Expr:
         left = {a: c for a, c in form.terms.items() if c > 0}

@@ -78,11 +78,27 @@ def _block(stmt: Block, facts: Facts) -> Stmt:
 
 
 def _let(stmt: Let, facts: Facts) -> Stmt:
-    value = stmt.value
-    if _is_cheap(value) or _occurrences(stmt.body, stmt.var) <= 1:
-        if not value.reads and not _captures(stmt.body, value):
-            return simplify_stmt(_substituted(stmt.body, stmt.var, value), facts)
-    return _around(stmt, facts.with_value(stmt.var, value))
+    if _is_inlined(stmt):
+        return simplify_stmt(_substituted(stmt.body, stmt.var, stmt.value), facts)
+    result = _around(stmt, facts.with_value(stmt.var, stmt.value))
+    if isinstance(result, Let) and result.body is not stmt.body:
+        # The body may mention the name less often than before.
+        if not _occurrences(result.body, result.var):
+            return result.body
+        if _is_inlined(result):
+            return simplify_stmt(_substituted(result.body, result.var, result.value), facts)
+    return result
+
+
+def _is_inlined(let: Let) -> bool:
+    """Whether a Let goes: its value is worth no name, and means the same wherever it is used."""
+    value, body = let.value, let.body
+    worth_no_name = (
+        _is_cheap(value)
+        or _occurrences(body, let.var) <= 1
+        or (_is_extremum(value) and _stands_in_guards(body, let.var))
+    )
+    return worth_no_name and not value.reads and not _captures(body, value)
 
 
 def _is_cheap(value: Expr) -> bool:
@@ -92,6 +108,16 @@ def _is_cheap(value: Expr) -> bool:
             return True
         case _:
             return isinstance(value, (Name, Const))
+
+
+def _is_extremum(value: Expr) -> bool:
+    return isinstance(value, Binary) and value.op in ("min", "max")
+
+
+def _stands_in_guards(body: Stmt, name: str) -> bool:
+    """Whether only Ifs mention the name: there one side of a min or max is often decided."""
+    mentions = (s for s in walk(body) if any(name in e.free for e in exprs_of(s)))
+    return all(isinstance(s, If) for s in mentions)
 
 
 def _occurrences(body: Stmt, name: str) -> int:
