@@ -61,7 +61,7 @@ def schedules(
     """
     schedule = Schedule(pipeline)
     for _ in range(draw(st.integers(0, most))):
-        func = draw(st.sampled_from(pipeline.algorithm.funcs))
+        func = draw(st.sampled_from(schedule.state.algorithm.funcs))
         number = draw(st.integers(0, len(func.definitions) - 1))
         stage = schedule[func.name] if number == 0 else schedule[func.name].update(number - 1)
         keyword = draw(st.sampled_from(_GPU if gpu else _CPU))
@@ -115,7 +115,7 @@ def _fresh(schedule: Schedule, func: str, base: str) -> str:
 def _split(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
     loop = _loop(draw, s, func, number)
     outer, inner = _fresh(s, func, f"{loop}o"), _fresh(s, func, f"{loop}i")
-    tail = draw(st.sampled_from(("auto", "guard", "predicate", "shift_inwards")))
+    tail = draw(st.sampled_from(("auto", "guard", "predicate", "shift_inwards", "ragged")))
     stage.split(loop, outer, inner, draw(st.sampled_from(FACTORS)), tail=tail)
 
 
@@ -164,7 +164,7 @@ def _store_at(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> 
 
 
 def _at(draw: Draw, s: Schedule, name: str, func: str) -> None:
-    consumers = s.algorithm.consumers(func)
+    consumers = s.state.algorithm.consumers(func)
     if not consumers:
         return
     consumer = draw(st.sampled_from(consumers))
@@ -183,6 +183,38 @@ def _pipeline(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> 
     stage.pipeline(_loop(draw, s, func, number), draw(st.integers(1, 4)))
 
 
+def _rfactor(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    stage.rfactor(_loop(draw, s, func, number), _fresh(s, func, "u"))
+
+
+def _copies(name: str) -> Callable[[Draw, Schedule, Stage, str, int], None]:
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        copied = draw(st.sampled_from((func, *(a.name for a in s.algorithm.inputs))))
+        consumers = s.state.algorithm.consumers(copied)
+        chosen = draw(st.lists(st.sampled_from(consumers), unique=True)) if consumers else []
+        getattr(s[copied], name)(*chosen)
+
+    return apply
+
+
+def _compute_with(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    other = func if number else draw(st.sampled_from(s.state.algorithm.funcs)).name
+    stage.compute_with(other, _loop(draw, s, func, number))
+
+
+def _on_dim(name: str, counts: tuple[int, ...]) -> Callable[..., None]:
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        dims = s.state.funcs[func].dims
+        if dims:
+            getattr(s[func], name)(draw(st.sampled_from(dims)), draw(st.sampled_from(counts)))
+
+    return apply
+
+
+def _store_in(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    s[func].store_in(draw(st.sampled_from(("auto", "heap", "stack", "register"))))
+
+
 _DRAWERS: dict[str, Callable[[Draw, Schedule, Stage, str, int], None]] = {
     "split": _split,
     "tile": _tile,
@@ -198,6 +230,13 @@ _DRAWERS: dict[str, Callable[[Draw, Schedule, Stage, str, int], None]] = {
     "compute_root": _placement("compute_root"),
     "store_root": _placement("store_root"),
     "compute_inline": _placement("compute_inline"),
+    "compute_with": _compute_with,
+    "rfactor": _rfactor,
+    "in_": _copies("in_"),
+    "clone_in": _copies("clone_in"),
+    "fold_storage": _on_dim("fold_storage", (2, 3, 4, 8)),
+    "align_storage": _on_dim("align_storage", (2, 8)),
+    "store_in": _store_in,
     "pipeline": _pipeline,
     "gpu_blocks": _gpu_blocks,
 }
