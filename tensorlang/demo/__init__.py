@@ -89,7 +89,7 @@ def _factors(m: int, n: int, k: int) -> tuple[Array, ...]:
 def _show(program: Program, console: Console) -> None:
     console.rule(program.title, style="bold")
     console.print(Panel(Text(str(program.pipeline)), title="what: the algorithm"))
-    results = Table("schedule", "target", "shape", "time", "against the reference")
+    results = Table("schedule", "target", "shape", "time", "as the reference")
     for name, schedule in program.schedules.items():
         how = Panel(Text(str(schedule)), title=f"how: {name}")
         loops = Panel(Text(schedule.loop_nest()), title="the loops that it gives")
@@ -112,8 +112,7 @@ def _measure(program: Program, schedule: Schedule, target: str) -> tuple[str, st
 
 
 def _verdict(report: Report) -> str:
-    within = report.elements - report.exact
-    return f"within the bound of a sum ({within})" if within else "bit for bit"
+    return "bit for bit" if report.exact == report.elements else "within the bound"
 
 
 def _where_it_runs(target: str, inputs: tuple[Array, ...]) -> tuple[Any, ...]:
