@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tensorlang.ir.expr import Expr, Load, Select, Unary
+from tensorlang.ir.facts import Facts
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.types import index
@@ -30,7 +31,7 @@ class Access:
 def accesses_of(body: Stmt, buffer: str) -> Iterator[Access]:
     """Every load of `buffer`, and every store to it, below `body`."""
     touching: dict[Stmt, bool] = {}
-    yield from _accesses(body, buffer, _Scope({}, {}, (), frozenset(), None), touching)
+    yield from _accesses(body, buffer, _Scope({}, {}, Facts.none, (), frozenset(), None), touching)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +43,8 @@ class _Scope:
 
     loose: Ranges
     tight: Ranges
+    # What guards say of more than names: of data that is an index, above all.
+    facts: Facts
     extents: tuple[Expr, ...]
     own: frozenset[str]
     span: Span | None
@@ -92,7 +95,8 @@ def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
                 extents=extents,
             )
         case If():
-            return replace(scope, tight=_where(scope.tight, stmt.condition))
+            facts = scope.facts.assume(stmt.condition)
+            return replace(scope, tight=_where(scope.tight, stmt.condition), facts=facts)
         case _:
             return scope
 
@@ -130,14 +134,14 @@ def _guarded_loads(root: Expr, buffer: str) -> Iterator[tuple[Load, tuple[Expr, 
 def _access(
     indices: tuple[Expr, ...], buffer: str, scope: _Scope, conditions: tuple[Expr, ...]
 ) -> Access:
-    tight = scope.tight
+    tight, facts = scope.tight, scope.facts
     for condition in conditions:
-        tight = _where(tight, condition)
+        tight, facts = _where(tight, condition), facts.assume(condition)
     known = [not _is_own(e, scope, buffer) for e in indices]
     pairs = list(zip(indices, known, strict=True))
     return Access(
         tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
-        tuple(bounds_of(e, tight) if needed else None for e, needed in pairs),
+        tuple(bounds_of(e, tight, facts) if needed else None for e, needed in pairs),
         scope.extents,
         scope.span,
     )

@@ -2,7 +2,7 @@
 
 import math
 
-from tensorlang.ir.expr import Binary, Cast, Const, Expr, Select
+from tensorlang.ir.expr import Binary, Cast, Const, Expr, Promise, Select
 from tensorlang.ir.ranges import fits, range_of
 from tensorlang.ir.types import DType, index
 from tensorlang.ir.walk import fold
@@ -65,10 +65,12 @@ _LIFTED = ("add", "sub", "mul", "min", "max", "floordiv", "mod")
 
 
 def _lifted(e: Cast) -> Expr:
-    """index(a op b) -> index(a) op index(b) for data that cannot wrap there; a select likewise."""
+    """index(a op b) -> index(a) op index(b) for data that cannot wrap; of select and promise too."""
     a = e.a
     if isinstance(a, Select):
         return Select(a.condition, Cast(index, a.a), Cast(index, a.b))
+    if isinstance(a, Promise):
+        return Promise(_as_index(a.a), _as_index(a.lo), _as_index(a.hi))
     if isinstance(a, Binary) and a.op in _LIFTED and a.dtype.is_integer:
         if a.op in ("min", "max") or _cannot_wrap(a):
             return Binary(a.op, _as_index(a.a), _as_index(a.b))

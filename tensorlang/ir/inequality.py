@@ -312,6 +312,13 @@ class Search:
             case Binary(op="max") if sign > 0:
                 yield this - expanded(to_linear(atom.b))
                 yield this - expanded(to_linear(atom.a))
+            case Cast(a=Cast(dtype=narrow, a=inner)) if sign < 0 and inner.dtype is index:
+                # Wrapping makes no value larger that is not below the range of its dtype.
+                value = expanded(to_linear(inner))
+                if narrow.is_integer and self.prove(
+                    value.shifted(-narrow.lowest), known, min(depth - 1, 4)
+                ):
+                    yield value - this
             case Promise():
                 lo, hi = expanded(to_linear(atom.lo)), expanded(to_linear(atom.hi))
                 yield this - lo if sign > 0 else hi - this

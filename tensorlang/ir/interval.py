@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from tensorlang.ir.expr import Binary, Expr, Name, Promise, Select, Var
+from tensorlang.ir.expr import Binary, Cast, Expr, Name, Promise, Select, Var
 from tensorlang.ir.facts import Facts, canonical, prove_le
 from tensorlang.ir.inequality import negated
 from tensorlang.ir.linear import Linear, factors_of, integer, product, single, to_expr, to_linear
+from tensorlang.ir.types import index
 
 Side = Literal["lo", "hi"]
 _SPLITS = 16
@@ -121,6 +122,10 @@ def _tighter(
 def _weight(e: Expr) -> int:
     form = to_linear(e)
     return sum(1 + 2 * len(atom.children) for atom in form.terms) + bool(form.constant)
+
+
+def _wraps(inner: Expr, narrow: Cast) -> bool:
+    return inner.dtype is index and narrow.dtype.is_integer
 
 
 def _needed(ranges: Mapping[str, Interval], names: Iterable[str]) -> set[str]:
@@ -309,6 +314,11 @@ class _Bounds:
                 return self._select(e)
             case Promise():
                 return self._promise(e)
+            case Cast(a=Cast(a=inner) as narrow) if _wraps(inner, narrow):
+                # Wrapping makes no value larger that is not below the range of its dtype.
+                value = self._of(inner)
+                above = self._at_least(value.lo, narrow.dtype.lowest)
+                return Interval(None, value.hi if above else None)
             case _:
                 return EVERYWHERE
 

@@ -20,6 +20,7 @@ from tensorlang.ir.expr import (
     Select,
     Size,
     Unary,
+    wrap,
 )
 from tensorlang.ir.linear import Linear
 from tensorlang.ir.order import order_key
@@ -59,8 +60,8 @@ class Point:
                 return operands[1] if operands[0] else operands[2]
             case Promise():
                 return min(max(operands[0], operands[1]), operands[2])
-            case Cast() if e.dtype is index and e.a.dtype is not index and not e.a.dtype.is_float:
-                return operands[0]
+            case Cast() if e.dtype.is_integer and not e.a.dtype.is_float:
+                return wrap(operands[0], e.dtype)
             case Unary(op="neg") if e.dtype is index:
                 return -operands[0]
             case Unary(op="not") if e.dtype.is_bool:
@@ -117,10 +118,13 @@ def sample_points(forms: list[Linear], ranks: Mapping[str, int]) -> list[Point]:
 
 def _leaves(form: Linear) -> Iterator[Expr]:
     for e in postorder(*form.terms):
-        if e.dtype is index and (
-            isinstance(e, Name) or (isinstance(e, Cast) and e.a.dtype is not index)
-        ):
+        if e.dtype is index and (isinstance(e, Name) or (isinstance(e, Cast) and _is_free(e.a))):
             yield e
+
+
+def _is_free(data: Expr) -> bool:
+    """Whether a point is free to give `data` any value of its dtype."""
+    return data.dtype is not index and not isinstance(data, (Cast, Const))
 
 
 def _rank(leaf: Expr, ranks: Mapping[str, int]) -> int:
