@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def run_gpu(
 
 def _contending(case: Case, impls: Sequence[str]) -> Case:
     kept = tuple(c for c in case.contenders if any(fnmatchcase(c.impl, i) for i in impls))
-    return Case(**{**vars(case), "contenders": kept})
+    return replace(case, contenders=kept)
 
 
 def _warmed(
@@ -76,7 +77,9 @@ def _warmed(
     workers = max(len(os.sched_getaffinity(0)), 1)
     failures = warm(tasks, place, workers=workers, limit=60, deadline=deadline)
     seconds = time.monotonic() - started
-    print(f"{len(tasks)} contenders prepared in {seconds:.0f} s, {len(failures)} failed")
+    print(
+        f"{len(tasks)} contenders prepared in {seconds:.0f} s, {len(failures)} failed", flush=True
+    )
     skipped = {(task.case, task.impl): why for task, why in failures.items()}
     if quick:
         left_out = [(case.name, c.impl) for _, case in selected for c in case.contenders if c.alone]

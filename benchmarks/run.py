@@ -86,7 +86,8 @@ def run(
         except Exception as failure:  # noqa: BLE001 (one case must not end the run)
             results.fail(case.name, "all", f"{type(failure).__name__}: {failure}"[:600])
         results.write(out)
-        print(f"{case.name}: {_summary(case, results)} [{time.monotonic() - started:.1f} s]")
+        seconds = time.monotonic() - started
+        print(f"{case.name}: {_summary(case, results)} [{seconds:.1f} s]", flush=True)
         between()
     return results
 

@@ -55,7 +55,7 @@ def _case(place: Place, shape: tuple[int, int, int], act: str, modes: tuple[Mode
         contenders=(
             *_ours(place, act, tile),
             eager(linear),
-            *(() if place.dry else compiled(linear, tuned=m >= 2048)),
+            *(() if place.dry else compiled(linear, tuned=m >= 2048 and act != "gelu_erf")),
             *(() if place.dry else _vendor(act)),
             by_hand(_hand(tile, act)),
         ),

@@ -1,6 +1,7 @@
 """What moves memory: softmax and norms along rows, rotary embedding, dropout and its neighbours."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -109,18 +110,20 @@ def _residual(place: Place, m: int, n: int) -> Case:
 
 def _long_softmax(place: Place) -> Case:
     m, n, chunk = (3, 128, 32) if place.dry else (4096, 65536, 8192)
-    programs = sms_of(place)
 
     def contender(chunk: int, warps: int, variant: str = "") -> Contender:
         def made() -> Any:
             pipeline = schedules.softmax(tl.bf16)
             return pipeline, schedules.row_in_passes(
-                pipeline, chunk=chunk, warps=warps, programs=programs
+                pipeline, chunk=chunk, warps=warps, programs=sms_of(place)
             )
 
         return ours(made, variant)
 
-    found = [contender(chunk, 16), by_hand(peers.long_softmax(programs, chunk, 16))]
+    found = [
+        contender(chunk, 16),
+        by_hand(lambda x: peers.long_softmax(sms_of(place), chunk, 16)(x)),
+    ]
     if place.tune:
         choices = ((4096, 8), (8192, 8), (16384, 16), (16384, 32))
         found += [contender(c, w, f"{c} w{w}") for c, w in choices]
@@ -187,7 +190,5 @@ def _dropout(place: Place) -> Case:
         moved=3 * m * n,
         quick=True,
     )
-    unchecked = tuple(
-        Contender(c.impl, c.prepare, alone=c.alone, checked=False) for c in case.contenders
-    )
-    return Case(**{**vars(case), "contenders": unchecked, "reference": None})
+    unchecked = tuple(replace(c, checked=False) for c in case.contenders)
+    return replace(case, contenders=unchecked, reference=None)
