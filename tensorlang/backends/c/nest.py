@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from tensorlang.backends.c.corners import Range, at_worst, slack_of
 from tensorlang.backends.c.rewriting import all_of, larger, less, replace_names, smaller, total
 from tensorlang.ir.expr import Const, Expr, Var
+from tensorlang.ir.facts import Facts
 from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import Linear, integer, to_expr
 from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store
@@ -14,11 +15,15 @@ from tensorlang.ir.walk import substitute
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """for loops: if guards: core; the Lets between them are replaced by their values."""
+    """for loops: if guards: core; the Lets between them are replaced by their values.
+
+    `facts`: what is known outside it.
+    """
 
     loops: tuple[For, ...]
     guards: tuple[Expr, ...]
     core: Stmt
+    facts: Facts = Facts.none
 
     @property
     def names(self) -> frozenset[str]:
@@ -26,7 +31,7 @@ class Nest:
         return frozenset(loop.var for loop in self.loops)
 
 
-def open_nest(stmt: Stmt) -> Nest:
+def open_nest(stmt: Stmt, facts: Facts = Facts.none) -> Nest:
     """The vectorized loops that stand directly inside one another, outermost first."""
     loops: list[For] = []
     guards: list[Expr] = []
@@ -45,7 +50,7 @@ def open_nest(stmt: Stmt) -> Nest:
             case _:
                 break
         stmt = stmt.body
-    return Nest(tuple(loops), tuple(guards), replace_names(stmt, values))
+    return Nest(tuple(loops), tuple(guards), replace_names(stmt, values), facts)
 
 
 def scalar_guards(nest: Nest) -> tuple[list[Expr], Nest]:
@@ -112,7 +117,7 @@ def without_single_iterations(nest: Nest) -> Nest:
         else:
             loops.append(loop)
     guards = tuple(substitute(g, values) for g in nest.guards)
-    return Nest(tuple(loops), guards, replace_names(nest.core, values))
+    return Nest(tuple(loops), guards, replace_names(nest.core, values), nest.facts)
 
 
 def in_order(loops: Sequence[For], body: Stmt) -> Stmt:

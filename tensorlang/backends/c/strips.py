@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.corners import Range
-from tensorlang.backends.c.rewriting import less, quotient, times, total
+from tensorlang.backends.c.rewriting import larger, less, quotient, times, total
 from tensorlang.ir.expr import Const, Expr, Var
+from tensorlang.ir.facts import Facts, prove_le
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import For, LoopKind, Stmt, block
 
@@ -36,6 +37,7 @@ def in_strips(loop: For, widths: Sequence[int], body: Callable[[Strip], Stmt]) -
     """The loop in strips of the given widths, each taking what the wider ones leave.
 
     Args:
+        loop: its extent is not negative.
         widths: descending; 1 is added at the end.  Constant extents also use the powers of two
             below the last, so that a remainder is not run one by one.
     """
@@ -54,6 +56,13 @@ def in_strips(loop: For, widths: Sequence[int], body: Callable[[Strip], Stmt]) -
         if isinstance(left, Const) and int(left.value) <= 0:
             break
     return block(*pieces)
+
+
+def never_negative(loop: For, facts: Facts) -> For:
+    """The loop with an extent that is at least 0: of a negative one, strips would run a part."""
+    if prove_le(0, loop.extent, facts):
+        return loop
+    return replace(loop, extent=larger(loop.extent, integer(0)))
 
 
 def _repeated(

@@ -28,31 +28,46 @@ from tensorlang.backends.c.nest import (
 )
 from tensorlang.backends.c.private import private_to_lanes
 from tensorlang.backends.c.rewriting import all_of, either, guarded, has_vectorized, replace_names
-from tensorlang.backends.c.strips import Strip, in_strips
+from tensorlang.backends.c.strips import Strip, in_strips, never_negative
 from tensorlang.ir.expr import Const, Expr
+from tensorlang.ir.facts import Facts
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store, block, map_children
 
 
-def vectorize(stmt: Stmt, machine: Machine) -> Stmt:
+def vectorize(stmt: Stmt, machine: Machine, facts: Facts = Facts.none) -> Stmt:
     """Make every vectorized loop one vector wide."""
     if isinstance(stmt, For) and stmt.kind is LoopKind.VECTORIZED:
-        nest = open_nest(stmt)
+        nest = open_nest(stmt, facts)
         if not isinstance(nest.core, Store) and has_vectorized(nest.core):
-            return _outer_serial(stmt, machine)
+            return _outer_serial(stmt, machine, facts)
         return _versions(nest, machine)
-    return map_children(stmt, lambda child: vectorize(child, machine))
+    inside = _inside(stmt, facts)
+    return map_children(stmt, lambda child: vectorize(child, machine, inside))
 
 
-def _outer_serial(stmt: Stmt, machine: Machine) -> Stmt:
+def _inside(stmt: Stmt, facts: Facts) -> Facts:
+    """What is known in the body of a statement."""
+    match stmt:
+        case For():
+            return facts.with_range(stmt.var, stmt.min, stmt.extent)
+        case Let():
+            return facts.with_value(stmt.var, stmt.value)
+        case If():
+            return facts.assume(stmt.condition)
+        case _:
+            return facts
+
+
+def _outer_serial(stmt: Stmt, machine: Machine, facts: Facts) -> Stmt:
     """The outer loops serial, since further vectorized loops inside are the ones to use."""
     match stmt:
-        case For(kind=LoopKind.VECTORIZED):
-            return replace(stmt, kind=LoopKind.SERIAL, body=_outer_serial(stmt.body, machine))
-        case Let() | If():
-            return replace(stmt, body=_outer_serial(stmt.body, machine))
+        case For(kind=LoopKind.VECTORIZED) | Let() | If():
+            body = _outer_serial(stmt.body, machine, _inside(stmt, facts))
+            made = replace(stmt, body=body)
+            return replace(made, kind=LoopKind.SERIAL) if isinstance(made, For) else made
         case _:
-            return vectorize(stmt, machine)
+            return vectorize(stmt, machine, facts)
 
 
 def _versions(nest: Nest, machine: Machine) -> Stmt:
@@ -75,11 +90,12 @@ def _ordered(nest: Nest, machine: Machine) -> Stmt:
     others = [loop for loop in nest.loops if loop is not lane]
     if width < 2:
         return in_order(nest.loops, body)
+    lane = never_negative(lane, nest.facts)
     if lane.reduction and is_accumulation(lane, nest.core):
         assert isinstance(nest.core, Store)
         return accumulated(lane, others, nest.guards, nest.core, width)
     if isinstance(nest.core, Store):
-        return _tiled(lane, others, nest.guards, nest.core, width, machine)
+        return _tiled(lane, others, nest, width, machine)
     return in_order(others, in_strips(lane, [width], _lanes_over(lane, body)))
 
 
@@ -104,23 +120,20 @@ def _in_lanes(lane: For, strip: Strip, body: Stmt) -> Stmt:
     return replace(lane, min=strip.first, extent=integer(strip.width), body=inside)
 
 
-def _tiled(
-    lane: For,
-    others: Sequence[For],
-    guards: Sequence[Expr],
-    core: Store,
-    width: int,
-    machine: Machine,
-) -> Stmt:
+def _tiled(lane: For, others: Sequence[For], nest: Nest, width: int, machine: Machine) -> Stmt:
     """Pure loops outside, reduction loops inside a block of rows and vectors held in registers."""
+    core = nest.core
+    assert isinstance(core, Store)
     rows = [loop for loop in others if not loop.reduction]
     reductions = [loop for loop in others if loop.reduction]
+    body = guarded(nest.guards, core)
     is_update = any(core.buffer in value.reads for value in core.values)
     if not is_update:
-        return in_order(others, in_strips(lane, [width], _lanes_over(lane, guarded(guards, core))))
-    body = guarded(guards, core)
+        return in_order(others, in_strips(lane, [width], _lanes_over(lane, body)))
     row = rows.pop() if rows else None
     height, vectors = _block(row, lane, width, machine, unrolled=not reductions)
+    if row is not None and height > 1:
+        row = never_negative(row, nest.facts)
 
     def columns(at: Sequence[Expr]) -> Callable[[Strip], Stmt]:
         def over(strip: Strip) -> Stmt:

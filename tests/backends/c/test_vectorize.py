@@ -45,6 +45,16 @@ program dot(K; A: f32[K], B: f32[K]) -> C: f32[1]:
   vectorized reduction k in [0, K):
     C[0] = C[0] + A[k]*B[k]
 """
+NESTED = """
+program nested(K; A: f32[K]) -> C: f32[1]:
+  C[0] = 0.0:f32
+  for reduction ko in [0, (K + 47)//48):
+    for reduction kio in [0, 2):
+      vectorized reduction kii in [0, 32):
+        let ki = kio*32 + kii
+        if (ki < 48) & (ko*48 + ki < K):
+          C[0] = C[0] + A[ko*48 + ki]
+"""
 
 
 def after(text: str, *, split: bool = True) -> Program:
@@ -83,6 +93,13 @@ def test_a_clamped_stencil_keeps_its_values(w: int) -> None:
 def test_a_dot_product_keeps_its_value(k: int) -> None:
     a, b = integers(k), integers(k)
     assert run(after(DOT), [a, b], (1,), K=k)[0] == a @ b
+
+
+@pytest.mark.parametrize("k", [100, 96, 97, 49, 47, 1, 0])
+def test_a_lane_whose_guards_leave_less_than_nothing_adds_nothing(k: int) -> None:
+    # Of 100 the last block holds 4: its second half has min(32, 48 - 32, 100 - 96 - 32) = -28 left.
+    a = integers(k)
+    assert run(after(NESTED), [a], (1,), K=k)[0] == a.sum()
 
 
 @pytest.mark.parametrize("text", [MATMUL, BLUR, DOT], ids=["matmul", "blur", "dot"])
