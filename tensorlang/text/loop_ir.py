@@ -1,15 +1,13 @@
 """Reads what `tensorlang.ir.printer` writes: `parse_program(print_program(p))` is `p` again.
 
-The grammar (grammar_ir.lark) gives a tree of words.  Statements are read from the top down, since
+The grammar (grammar.lark) gives a tree of words.  Statements are read from the top down, since
 what a name means was bound above it; expressions, which may be deep, without recursion.
 """
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Literal
-
-from lark import Token, Tree
 
 from tensorlang.ir.expr import Const, Expr, Name, Param, Size, Var
 from tensorlang.ir.stmt import (
@@ -31,7 +29,7 @@ from tensorlang.ir.stmt import (
 from tensorlang.ir.types import index
 from tensorlang.ir.verify import fault_of
 from tensorlang.text.expressions import (
-    Scope,
+    Node,
     buffer_named,
     dtype_named,
     read_expression,
@@ -47,8 +45,6 @@ _ERRORS: dict[str, Literal["ShapeError", "BoundsError"]] = {
     "BoundsError": "BoundsError",
 }
 
-Node = Tree[Token]
-
 
 def parse_program(text: str, path: str = "<loop IR>") -> Program:
     """The program that a text is.
@@ -61,7 +57,7 @@ def parse_program(text: str, path: str = "<loop IR>") -> Program:
     return _Reader(source).program(source.tree("program"))
 
 
-def parse_expr(text: str, names: Scope, path: str = "<expression>") -> Expr:
+def parse_expr(text: str, names: Mapping[str, Name | Buffer], path: str = "<expression>") -> Expr:
     """The expression that a text is, its names and buffers being those of `names`.
 
     Raises: ParseError: as parse_program.

@@ -1,14 +1,18 @@
 """Reading the text of a schedule into calls of directives, without knowing any directive."""
 
+import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
-
-from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
 from tensorlang.errors import ParseError
 from tensorlang.span import Span
+from tensorlang.text.expressions import Node, subtrees, unquoted, words
+from tensorlang.text.source import Source
+
+VERSION = "1"
+HEADER = "# tensorlang schedule"
+_HEADER = re.compile(rf"\s*{HEADER}\s+(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,82 +27,63 @@ class DirectiveCall:
     span: Span
 
 
-@cache
-def _parser() -> Lark:
-    grammar = Path(__file__).with_name("schedules.lark").read_text()
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True)
-
-
 def parse_directives(text: str, path: str = "<schedule>") -> list[DirectiveCall]:
     """The directive calls of a schedule's text, in order.
 
-    Raises: ParseError (syntax) with the line, a caret and what was expected.
+    Raises: ParseError: unknown-version, unexpected-text, bad-update.
     """
-    lines = text.splitlines()
-    try:
-        tree = _parser().parse(text)
-    except UnexpectedInput as unexpected:
-        raise _syntax_error(unexpected, path, lines) from None
-    chains: list[list[DirectiveCall]] = _Calls(path, lines).transform(tree)
-    return [call for chain in chains for call in chain]
+    source = Source(text, path)
+    check_version(text, source)
+    return list(read_directives(subtrees(source.tree("schedule")), source))
 
 
-def _syntax_error(unexpected: UnexpectedInput, path: str, lines: list[str]) -> ParseError:
-    line = max(1, min(unexpected.line, len(lines)))
-    source = lines[line - 1] if lines else ""
-    start = min(max(unexpected.column - 1, 0), len(source))
-    expected = getattr(unexpected, "accepts", None) or getattr(unexpected, "expected", set())
-    names = {"LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "DOT": ".", "COMMA": ","}
-    wanted = ", ".join(sorted(names.get(str(e), str(e)) for e in expected))
-    return ParseError(
-        "syntax",
-        "this is not the text of a schedule",
-        why=f"expected one of: {wanted}" if wanted else "the text ends too early",
-        fix="write chains such as  s[C].update(0).split(k, ko, ki, 64).vectorize(ki)",
-        span=Span(path, line, start, start + 1, source),
+def check_version(text: str, source: Source) -> None:
+    """Refuse a text whose header names another version of the language than this one."""
+    header = _HEADER.match(text)
+    if header is None or header[1] == VERSION:
+        return
+    line = text[: header.end()].count("\n") + 1
+    whole = text.splitlines()[line - 1]
+    raise ParseError(
+        "unknown-version",
+        f"this is a schedule of version {header[1]}",
+        why=f"this tensorlang reads version {VERSION}",
+        fix="print it again with the tensorlang that is to read it, or install the one that wrote "
+        "it",
+        span=Span(source.path, line, whole.rindex(header[1]), len(whole.rstrip()), whole),
     )
 
 
-class _Calls(Transformer[Token, Any]):
-    """Parse tree -> DirectiveCalls."""
-
-    def __init__(self, path: str, lines: list[str]) -> None:
-        super().__init__()
-        self._path, self._lines = path, lines
-
-    def name(self, items: list[Token]) -> str:
-        return str(items[0])
-
-    def number(self, items: list[Token]) -> int:
-        return int(items[0])
-
-    def string(self, items: list[Token]) -> str:
-        return str(items[0])[1:-1]
-
-    def keyword(self, items: list[Token]) -> tuple[str, str | int]:
-        key, value = items
-        if value.type == "SIGNED_INT":
-            return str(key), int(value)
-        return str(key), str(value).strip("\"'")
-
-    @v_args(meta=True)
-    def call(self, meta: Any, items: list[Any]) -> tuple[str, list[Any], Span]:
-        source = self._lines[meta.line - 1]
-        end = meta.end_column - 1 if meta.end_line == meta.line else len(source)
-        span = Span(self._path, meta.line, meta.column - 1, end, source)
-        return str(items[0]), [a for a in items[1:] if a is not None], span
-
-    def chain(self, items: list[Any]) -> list[DirectiveCall]:
+def read_directives(chains: list[Node], source: Source) -> Iterator[DirectiveCall]:
+    """The directive calls of chains."""
+    for chain in chains:
         # The name before `=` is the one that the directive gives in any case.
-        func, number, calls = str(items[1]), 0, list[DirectiveCall]()
-        for keyword, arguments, span in items[2:]:
-            args = tuple(a for a in arguments if not isinstance(a, tuple))
-            named = dict(a for a in arguments if isinstance(a, tuple))
-            if keyword == "update":
-                number = 1 + (args[0] if args and isinstance(args[0], int) else 0)
+        func, number = unquoted(words(chain)[-1]), 0
+        for tree in subtrees(chain):
+            call = _call(func, number, tree, source)
+            if call.keyword != "update":
+                yield call
                 continue
-            calls.append(DirectiveCall(func, number, keyword, args, named, span))
-        return calls
+            (update,) = call.args if len(call.args) == 1 and not call.named else (-1,)
+            if type(update) is not int or update < 0:
+                raise source.error(
+                    "bad-update",
+                    "update does not take these arguments",
+                    tree,
+                    why="updates are numbered from 0",
+                    fix=f"s[{func}].update(0)",
+                )
+            number = update + 1
 
-    def start(self, items: list[list[DirectiveCall]]) -> list[list[DirectiveCall]]:
-        return items
+
+def _call(func: str, number: int, tree: Node, source: Source) -> DirectiveCall:
+    args = tuple(_value(words(t)[0]) for t in subtrees(tree) if t.data == "option")
+    given = (words(t) for t in subtrees(tree) if t.data == "given")
+    named = {unquoted(name): _value(value) for name, value in given}
+    return DirectiveCall(func, number, unquoted(words(tree)[0]), args, named, source.span(tree))
+
+
+def _value(word: str) -> str | int:
+    if word[0] == '"':
+        return json.loads(word)
+    return int(word) if word.lstrip("-").isdigit() else unquoted(word)

@@ -1,4 +1,4 @@
-"""A text of loop IR: the tree of words that its grammar finds, and errors that point into it."""
+"""A text: the tree of words that the grammar finds in it, and errors that point into it."""
 
 import re
 import textwrap
@@ -19,8 +19,10 @@ _ENDS = {"$END": "the end of the text", "_NL": "the end of the line", "_DEDENT":
 _TERMINALS = {
     **_ENDS,
     **dict.fromkeys(("COMPARE", "OR", "XOR", "AND", "SHIFT", "SUM", "PRODUCT"), "an operator"),
+    "UPDATE": "`+=`",
     "NAME": "a name",
     "INT": "an integer",
+    "FLOAT": "a number",
     "STRING": 'a "string"',
     "TYPED": "a constant as 1.5:f32",
     "PREFIX": "`-` or `~`",
@@ -45,32 +47,41 @@ class Source:
     def tree(self, start: str) -> Tree[Token]:
         """The tree of words that the rule `start` finds."""
         # Lark's own annotations leave the kind of its tokens open.
-        parser: Any = _parser()
+        parser: Any = _parser(start)
         try:
-            return parser.parse(self.text, start=start)
+            return parser.parse(self.text)
         except UnexpectedToken as error:
             found: Token = error.token  # pyright: ignore[reportUnknownMemberType]
             accepted = error.accepts
         except UnexpectedCharacters as error:
             found = Token("", self.lines[error.line - 1][error.column - 1 :][:1])
             found.line, found.column, accepted = error.line, error.column, error.allowed or set()
-        raise self._unexpected(found, accepted)
+        raise self._unexpected(found, accepted, start)
 
-    def error(self, code: str, what: str, at: Token, *, why: str, fix: str) -> ParseError:
-        """A ParseError whose caret points at a word."""
-        word = str(at).split("\n", maxsplit=1)[0]
-        line = min(at.line or len(self.lines), len(self.lines))
+    def span(self, at: Token | Tree[Token]) -> Span:
+        """The place of a word, or of all the words of a tree that stand in its first line."""
+        if isinstance(at, Tree):
+            first, column = at.meta.line, at.meta.column
+            end = at.meta.end_column if at.meta.end_line == first else None
+        else:
+            first, column = at.line or len(self.lines), at.column
+            end = None if column is None else column + len(at.split("\n", maxsplit=1)[0])
+        line = min(first, len(self.lines))
         text = self.lines[line - 1]
-        start = min((at.column or len(text) + 1) - 1, len(text))
-        end = start + max(1, len(word))
+        start = min((column or len(text) + 1) - 1, len(text))
+        stop = max(start + 1, len(text) if end is None else end - 1)
         if len(text) > _SHOWN:
             cut = max(0, start - _SHOWN // 2)
-            text, start, end = text[cut : cut + _SHOWN], start - cut, end - cut
-        return ParseError(
-            code, what, why=why, fix=fix, span=Span(self.path, line, start, end, text)
-        )
+            text, start, stop = text[cut : cut + _SHOWN], start - cut, stop - cut
+        return Span(self.path, line, start, stop, text)
 
-    def _unexpected(self, found: Token, accepted: Iterable[str]) -> ParseError:
+    def error(
+        self, code: str, what: str, at: Token | Tree[Token], *, why: str, fix: str
+    ) -> ParseError:
+        """A ParseError whose caret points at a word, or at the words of a tree."""
+        return ParseError(code, what, why=why, fix=fix, span=self.span(at))
+
+    def _unexpected(self, found: Token, accepted: Iterable[str], start: str) -> ParseError:
         if found.type == "_NO_SUITE":
             return self.error(
                 "bad-indentation",
@@ -80,7 +91,7 @@ class Source:
                 fix="give it the indentation of a line above it",
             )
         what = _ENDS.get(found.type) or f"`{found}`"
-        *others, last = sorted(set(map(_shown, accepted))) or ["nothing"]
+        *others, last = sorted({_shown(terminal, start) for terminal in accepted}) or ["nothing"]
         choice = f"{', '.join(others)} or {last}" if others else last
         return self.error(
             "unexpected-text",
@@ -126,20 +137,30 @@ def _at_end_of(token: Token, kind: str) -> Token:
     return Token(kind, "", line=token.end_line, column=token.end_column)
 
 
+class _FreeLines(PostLex):
+    """Drops the ends of lines."""
+
+    always_accept = ("_NL",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        return (token for token in stream if token.type != "_NL")
+
+
 @cache
-def _parser() -> Lark:
-    grammar = (files("tensorlang.text") / "grammar_ir.lark").read_text(encoding="utf-8")
+def _parser(start: str) -> Lark:
+    grammar = (files("tensorlang.text") / "grammar.lark").read_text(encoding="utf-8")
     return Lark(
         grammar,
         parser="lalr",
-        start=["program", "alone"],
-        postlex=_Indentation(),
+        start=start,
+        postlex=_FreeLines() if start in ("module", "schedule") else _Indentation(),
+        propagate_positions=True,
         maybe_placeholders=False,
     )
 
 
-def _shown(terminal: str) -> str:
+def _shown(terminal: str, start: str) -> str:
     if terminal in _TERMINALS:
         return _TERMINALS[terminal]
-    pattern = _parser().get_terminal(terminal).pattern
+    pattern = _parser(start).get_terminal(terminal).pattern
     return f"`{pattern.value}`" if isinstance(pattern, PatternStr) else terminal.lower()
