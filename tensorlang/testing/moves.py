@@ -1,0 +1,221 @@
+"""How each directive is drawn: one move a directive, on a stage of a Schedule that stands so far.
+
+A move may be refused (ScheduleError): that the language refuses is a part of what it does.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from hypothesis import strategies as st
+
+from tensorlang.errors import ScheduleError
+from tensorlang.ir.expr import Const
+from tensorlang.lower.choose_placements import choose_placements
+from tensorlang.schedule import Schedule, Stage
+
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+Move: TypeAlias = Callable[[Draw, Schedule, Stage, str, int], None]
+
+FACTORS = (1, 2, 3, 4, 5, 8, 16)
+
+
+def draw_move(draw: Draw, schedule: Schedule, keywords: Sequence[str]) -> bool:
+    """Apply one of the directives to a stage; whether it was legal there."""
+    func = draw(st.sampled_from(schedule.state.algorithm.funcs))
+    number = draw(st.integers(0, len(func.definitions) - 1))
+    stage = schedule[func.name] if number == 0 else schedule[func.name].update(number - 1)
+    before = len(schedule.applied)
+    try:
+        MOVES[draw(st.sampled_from(keywords))](draw, schedule, stage, func.name, number)
+    except ScheduleError:
+        return False
+    return len(schedule.applied) > before
+
+
+def _loops(schedule: Schedule, func: str, number: int) -> list[str]:
+    return list(schedule.state.nests[func, number].names())
+
+
+def _loop(draw: Draw, schedule: Schedule, func: str, number: int) -> str:
+    names = _loops(schedule, func, number)
+    # A scalar has no loop: the directive is refused.
+    return draw(st.sampled_from(names)) if names else "none"
+
+
+def _fresh(schedule: Schedule, func: str, base: str) -> str:
+    """A name that no loop of any stage of the Func has had."""
+    taken = {
+        name
+        for nest in schedule.state.stages(func)
+        for name in (*nest.names(), *(b.name for b in nest.bindings))
+    }
+    while base in taken:
+        base += "_"
+    return base
+
+
+def _split(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    loop = _loop(draw, s, func, number)
+    outer, inner = _fresh(s, func, f"{loop}o"), _fresh(s, func, f"{loop}i")
+    tail = draw(st.sampled_from(("auto", "guard", "predicate", "shift_inwards", "ragged")))
+    stage.split(loop, outer, inner, draw(st.sampled_from(FACTORS)), tail=tail)
+
+
+def _tile(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    x, y = _loop(draw, s, func, number), _loop(draw, s, func, number)
+    xo, yo, xi, yi = (_fresh(s, func, f"{v}{part}") for part in ("o", "i") for v in (x, y))
+    x_factor, y_factor = draw(st.sampled_from(FACTORS)), draw(st.sampled_from(FACTORS))
+    stage.tile(x, y, xo, yo, xi, yi, x_factor, y_factor)
+
+
+def _fuse(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    names = _loops(s, func, number)
+    if len(names) < 2:
+        return
+    at: int = draw(st.integers(0, len(names) - 2))
+    stage.fuse(names[at], names[at + 1], _fresh(s, func, "t"))
+
+
+def _reorder(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    stage.reorder(*draw(st.permutations(_loops(s, func, number))))
+
+
+def _rename(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    loop = _loop(draw, s, func, number)
+    stage.rename(loop, _fresh(s, func, f"{loop}r"))
+
+
+def _on_loop(name: str) -> Move:
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        getattr(stage, name)(_loop(draw, s, func, number))
+
+    return apply
+
+
+def _unroll(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    loops = s.state.nests[func, number].loops
+    names = [loop.name for loop in loops if isinstance(loop.extent, Const)]
+    if names:
+        stage.unroll(draw(st.sampled_from(names)))
+
+
+def _gpu_blocks(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    names = _loops(s, func, number)
+    stage.gpu_blocks(*names[: draw(st.integers(1, max(1, min(2, len(names)))))])
+
+
+def _compute_at(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    _at(draw, s, "compute_at", func)
+
+
+def _store_at(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    _at(draw, s, "store_at", func)
+
+
+def _at(draw: Draw, s: Schedule, name: str, func: str) -> None:
+    users = sorted(_users(s, func))
+    if not users:
+        return
+    user = draw(st.sampled_from(users))
+    number = draw(st.integers(0, len(s.state.funcs[user].definitions) - 1))
+    getattr(s[func], name)(user, _loop(draw, s, user, number))
+
+
+def _users(s: Schedule, func: str) -> set[str]:
+    """The Funcs with loops of their own that read `func`, also through inlined ones."""
+    placements = choose_placements(s.state.algorithm, s.state)
+    found: set[str] = set()
+    for reader in s.state.algorithm.consumers(func):
+        found |= _users(s, reader) if placements[reader].inline else {reader}
+    return found
+
+
+def _placement(name: str) -> Move:
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        getattr(s[func], name)()
+
+    return apply
+
+
+def _on_stage(name: str, *values: int | str) -> Move:
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        getattr(stage, name)(draw(st.sampled_from(values)))
+
+    return apply
+
+
+def _on_buffer(name: str, *values: str) -> Move:
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        named = draw(st.sampled_from((func, *(a.name for a in s.algorithm.inputs))))
+        getattr(s[named], name)(draw(st.sampled_from(values)))
+
+    return apply
+
+
+def _pipeline(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    stage.pipeline(_loop(draw, s, func, number), draw(st.integers(1, 4)))
+
+
+def _rfactor(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    stage.rfactor(_loop(draw, s, func, number), _fresh(s, func, "u"))
+
+
+def _copies(name: str) -> Move:
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        copied = draw(st.sampled_from((func, *(a.name for a in s.algorithm.inputs))))
+        consumers = s.state.algorithm.consumers(copied)
+        chosen = draw(st.lists(st.sampled_from(consumers), unique=True)) if consumers else []
+        getattr(s[copied], name)(*chosen)
+
+    return apply
+
+
+def _compute_with(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    other = func if number else draw(st.sampled_from(s.state.algorithm.funcs)).name
+    stage.compute_with(other, _loop(draw, s, func, number))
+
+
+def _on_dim(name: str, counts: tuple[int, ...]) -> Move:
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        dims = s.state.funcs[func].dims
+        if dims:
+            getattr(s[func], name)(draw(st.sampled_from(dims)), draw(st.sampled_from(counts)))
+
+    return apply
+
+
+MOVES: dict[str, Move] = {
+    "split": _split,
+    "tile": _tile,
+    "fuse": _fuse,
+    "reorder": _reorder,
+    "rename": _rename,
+    "serial": _on_loop("serial"),
+    "unroll": _unroll,
+    "vectorize": _on_loop("vectorize"),
+    "parallel": _on_loop("parallel"),
+    "compute_at": _compute_at,
+    "store_at": _store_at,
+    "compute_root": _placement("compute_root"),
+    "store_root": _placement("store_root"),
+    "compute_inline": _placement("compute_inline"),
+    "compute_with": _compute_with,
+    "rfactor": _rfactor,
+    "in_": _copies("in_"),
+    "clone_in": _copies("clone_in"),
+    "fold_storage": _on_dim("fold_storage", (2, 3, 4, 8)),
+    "align_storage": _on_dim("align_storage", (2, 8)),
+    "store_in": _on_stage("store_in", "auto", "heap", "stack", "register"),
+    "pipeline": _pipeline,
+    "gpu_blocks": _gpu_blocks,
+    "gpu_warps": _on_stage("gpu_warps", 1, 2, 4),
+    "gpu_registers": _on_stage("gpu_registers", 64, 128),
+    "warp_specialize": _on_loop("warp_specialize"),
+    "load_with": _on_buffer("load_with", "pointer", "descriptor"),
+    "store_with": _on_stage("store_with", "pointer", "descriptor"),
+    "cache": _on_buffer("cache", "evict_first", "evict_last", "streaming"),
+}
+_OFTEN = ("split", "tile", "fuse", "reorder", "vectorize", "compute_at")
+_HARDWARE = tuple(MOVES)[tuple(MOVES).index("pipeline") :]
+ON_CPU = (*(k for k in MOVES if k not in _HARDWARE), *_OFTEN, *_OFTEN)
+ON_GPU = (*(k for k in MOVES if k != "parallel"), *_OFTEN, *_OFTEN, "gpu_blocks", "gpu_blocks")
