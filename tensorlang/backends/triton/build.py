@@ -303,7 +303,6 @@ class _Builder:
         making.memories[buffer.name] = memory
         making.scratch.append(Scratch(memory, tuple(_sizes(place.lanes)) + kept))
 
-
     def _largest(self, extent: Expr, buffer: str, place: Place) -> Expr:
         """The extent as the host can compute it, or a bound of it over the loops around."""
         full = self.making.expand(extent)

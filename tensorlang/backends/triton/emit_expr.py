@@ -284,7 +284,7 @@ class ExprPrinter:
             return Text(f"rt.to_int({wide}, {triton_dtype(made)}, {made.lowest}, {made.highest})")
         if made.is_bool:
             return Text(f"{self._wide(e.a, frame).inside(_COMPARE + 1)} != 0", _COMPARE)
-        if _is_narrow(made) and source.name != "f32" and source.name != "tf32":
+        if _in_two_steps(source, made):
             a = Text(f"{a.inside(_ATOM)}.to(tl.float32)")
         if made is tf32:
             return Text(f"rt.tf32({a.text})")
@@ -297,6 +297,9 @@ class ExprPrinter:
 
     def _call(self, e: Call, frame: Frame) -> Text:
         name = e.function
+        if e.dtype.name == "f64" and name.startswith("approx."):
+            # There are cheap forms for f32 only.
+            name = name.removeprefix("approx.")
         args = [self._wide(x, frame, typed=True).text for x in e.args]
         if name == "random_uniform":
             return Text(f"rt.random_uniform({', '.join(args)})")
@@ -342,6 +345,13 @@ class ExprPrinter:
             return Text(text)
         order = tuple(acc.index(lane) for lane in frame)
         return Text(f"tl.permute({text}, {order})")
+
+
+def _in_two_steps(source: DType, made: DType) -> bool:
+    """Whether a conversion goes by way of f32."""
+    if source.name in ("f32", "tf32"):
+        return False
+    return _is_narrow(made) or (made.name == "f64" and source.is_float and source.bits == 8)
 
 
 def _is_narrow(dtype: DType) -> bool:

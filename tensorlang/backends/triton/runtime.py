@@ -234,6 +234,11 @@ def sigmoid(x):
 
 
 @triton.jit
+def rcp(x):
+    return 1.0 / x
+
+
+@triton.jit
 def approx_tanh(x):
     return tl.inline_asm_elementwise(
         "tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
