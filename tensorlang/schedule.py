@@ -27,6 +27,7 @@ from tensorlang.directives.placement import (
     StoreAt,
     StoreRoot,
 )
+from tensorlang.directives.rolling import RollingUpdate
 from tensorlang.directives.storage import AlignStorage, FoldStorage, Memory, StoreIn
 from tensorlang.errors import InternalError, ParseError, ScheduleError
 from tensorlang.ir.loop_nest import loop_nest
@@ -298,6 +299,9 @@ class Stage:
 
     def rfactor(self, var: LoopName, factored: LoopName, *, merge: Merge = "kernel") -> "Derived":
         return self._make(RFactor(_name(var), _name(factored), merge))
+
+    def rolling_update(self, func: FuncName, var: LoopName) -> "Stage":
+        return self._apply(RollingUpdate(_name(func), _name(var)))
 
     def in_(self, *consumers: FuncName) -> "Derived":
         return self._make(In(tuple(map(_name, consumers))))

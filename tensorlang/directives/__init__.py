@@ -6,6 +6,7 @@ from tensorlang.directives.base import (
     Level,
     Merge,
     Placement,
+    Rolling,
     State,
     Storage,
 )
@@ -31,6 +32,7 @@ from tensorlang.directives.placement import (
     StoreAt,
     StoreRoot,
 )
+from tensorlang.directives.rolling import RollingUpdate
 from tensorlang.directives.storage import AlignStorage, FoldStorage, StoreIn
 
 DIRECTIVES: dict[str, type[Directive]] = {
@@ -40,7 +42,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(Parallel, Vectorize, GpuBlocks),
         *(ComputeInline, ComputeRoot, ComputeAt, ComputeWith, StoreAt, StoreRoot),
         *(StoreIn, FoldStorage, AlignStorage),
-        *(RFactor, In, CloneIn),
+        *(RFactor, In, CloneIn, RollingUpdate),
         *(PipelineLoop, GpuWarps, GpuRegisters, WarpSpecialize, LoadWith, StoreWith, Cache),
     )
 }
@@ -55,6 +57,7 @@ __all__ = [
     "Merge",
     "Nest",
     "Placement",
+    "Rolling",
     "State",
     "Storage",
 ]

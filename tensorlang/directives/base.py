@@ -56,6 +56,16 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
+class Rolling:
+    """`func` is rolled into the reduction `into`, in slices of its loop `loop`."""
+
+    func: str
+    into: str
+    loop: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """What a State can go back to: directives replace values, and never change them."""
 
@@ -65,6 +75,7 @@ class Snapshot:
     storage: Mapping[str, Storage]
     hints: Mapping[str, Hints]
     merges: tuple[Merge, ...]
+    rolling: tuple[Rolling, ...]
 
 
 class State:
@@ -85,6 +96,7 @@ class State:
         # Hints on an Input or a Func as a buffer.
         self.hints: dict[str, Hints] = {}
         self.merges: tuple[Merge, ...] = ()
+        self.rolling: tuple[Rolling, ...] = ()
 
     @property
     def funcs(self) -> Mapping[str, FuncRecord]:
@@ -100,11 +112,12 @@ class State:
             dict(self.storage),
             dict(self.hints),
             self.merges,
+            self.rolling,
         )
 
     def restore(self, saved: Snapshot) -> None:
         """Undo all that was applied since the snapshot."""
-        self.algorithm, self.merges = saved.algorithm, saved.merges
+        self.algorithm, self.merges, self.rolling = saved.algorithm, saved.merges, saved.rolling
         self.nests, self.placements = dict(saved.nests), dict(saved.placements)
         self.storage, self.hints = dict(saved.storage), dict(saved.hints)
 

@@ -19,6 +19,8 @@ from tensorlang.lower.inline_funcs import inline_funcs
 from tensorlang.lower.merge_stages import merge_stages
 from tensorlang.lower.place_stages import place_stages
 from tensorlang.lower.plan import Plan
+from tensorlang.lower.roll_updates import roll_updates
+from tensorlang.lower.rolling_groups import arrange, find_groups
 from tensorlang.lower.simplify_program import simplify_program
 from tensorlang.lower.trim_loops import trim_loops
 from tensorlang.lower.unroll_loops import unroll_loops
@@ -59,6 +61,7 @@ def _facts(*names: str) -> frozenset[str]:
 
 PASSES: tuple[Step, ...] = (
     ScheduledPass(inline_funcs, _facts("all-at-root"), _facts("inlined")),
+    ScheduledPass(roll_updates, _facts("all-at-root", "inlined"), _facts("rolled")),
     ScheduledPass(place_stages, _facts("all-at-root", "inlined"), _facts("placed")),
     Pass(infer_bounds, _facts("placed"), _facts("bounds-known")),
     ScheduledPass(check_folds, _facts("bounds-known"), _facts("rings-wide-enough")),
@@ -99,7 +102,11 @@ def lower_stages(state: State) -> Stmt:
 def _run(state: State, passes: tuple[Step, ...], trace: Trace | None) -> Program:
     algorithm = state.algorithm
     placements = choose_placements(algorithm, state)
-    plan = Plan(algorithm, state.nests, placements, state.storage, state.hints, state.merges)
+    groups = find_groups(algorithm, state.rolling)
+    algorithm, placements = arrange(algorithm, groups, placements)
+    plan = Plan(
+        algorithm, state.nests, placements, state.storage, state.hints, state.merges, groups
+    )
     check_schedule(plan)
     program = build_nests(plan)
     if trace is not None:

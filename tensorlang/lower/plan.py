@@ -4,8 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tensorlang.algorithm import Algorithm
-from tensorlang.directives import ROOT, Level, Merge, Nest, Placement, Storage
+from tensorlang.directives import ROOT, Level, Merge, Nest, Placement, Rolling, Storage
 from tensorlang.ir.stmt import Hints
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The members of a rolled pass in the order in which they update; the anchor holds the loop."""
+
+    rolling: Rolling
+    members: tuple[str, ...]
+
+    @property
+    def anchor(self) -> str:
+        return self.rolling.into
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,6 +30,7 @@ class Plan:
     storage: Mapping[str, Storage] = field(default_factory=dict[str, Storage])
     hints: Mapping[str, Hints] = field(default_factory=dict[str, Hints])
     merges: tuple[Merge, ...] = ()
+    groups: tuple[Group, ...] = ()
 
     def stages(self, func: str) -> tuple[Nest, ...]:
         count = len(self.algorithm.func(func).definitions)
@@ -28,4 +41,4 @@ class Plan:
         return frozenset(name for name, _ in self.algorithm.outputs)
 
 
-__all__ = ["ROOT", "Level", "Merge", "Nest", "Placement", "Plan", "Storage"]
+__all__ = ["ROOT", "Group", "Level", "Merge", "Nest", "Placement", "Plan", "Rolling", "Storage"]

@@ -1,0 +1,386 @@
+"""Fuse the reductions of a rolling group into one loop over slices of their domain."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tensorlang.algorithm import Domain, FuncRecord
+from tensorlang.directives.nest import region_name
+from tensorlang.errors import InternalError, ScheduleError
+from tensorlang.ir.associativity import Operator, associative_operator
+from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Load, Select, Var
+from tensorlang.ir.functions import identity
+from tensorlang.ir.printer import print_expr
+from tensorlang.ir.repair import NoRepairError, Rolled, repair_of
+from tensorlang.ir.stmt import (
+    Allocate,
+    Block,
+    Buffer,
+    Dim,
+    For,
+    If,
+    Let,
+    Program,
+    Stage,
+    Stmt,
+    Store,
+    block,
+    map_children,
+    map_exprs,
+    touches,
+    walk,
+)
+from tensorlang.ir.types import DType, bool_, index
+from tensorlang.ir.walk import loads_of, rewrite, substitute
+from tensorlang.lower.plan import Group, Level, Plan
+
+_BEFORE, _SEEN = "before", "seen"
+ZERO, ONE = Const(0, index), Const(1, index)
+
+
+def roll_updates(program: Program, plan: Plan) -> Program:
+    """m.1; l.1; for v: O.1   ->   for v: { keep m; m.1; repair l; l.1; repair O; O.1 }, on slices
+
+    After the loop, rows whose m is still the identity though their domain had a point get NaN, as
+    the definition gives them.
+    Requires: every Func at root, pure Funcs between inlined or still at root.
+    Raises: ScheduleError: loop-not-outermost, domain-scheduled, no-repair, other-consumer.
+    """
+    body = program.body
+    for group in plan.groups:
+        body = _Roll(plan, group, body).rolled()
+    return program if body is program.body else replace(program, body=body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Points first, ..., first + length - 1 of the domain, of which those before `end` exist."""
+
+    first: Expr
+    length: Expr
+    end: Expr
+
+
+class _Roll:
+    """One group, in a program that has every stage at root."""
+
+    def __init__(self, plan: Plan, group: Group, body: Stmt) -> None:
+        self.plan, self.group, self.body = plan, group, body
+        self.stages = {
+            (s.func, s.number): s for s in walk(body) if isinstance(s, Stage)
+        }
+        self.rolled_func = group.rolling.func
+        self.dtype = plan.algorithm.func(self.rolled_func).dtypes[0]
+        operator = self._term(self.rolled_func)[0]
+        self.identity = identity(operator, self.dtype)
+        # A max or min of floats starts at an infinity, which must not enter a term.
+        self.is_extreme = operator in ("max", "min") and self.dtype.is_float
+        self.has_where = self._domain(self.rolled_func).where is not None and self.is_extreme
+
+    def _term(self, func: str) -> tuple[Operator, Expr, Store]:
+        """The operator of a member's update, its term, and the store that holds it."""
+        store = _store_of(self.stages[func, 1])
+        found = associative_operator(func, store.indices, store.values)
+        if found is None or len(store.values) != 1:
+            raise self._error(
+                "not-a-reduction",
+                f"the update of {func!r} is no known reduction to one value",
+                "roll sums, max and min",
+            )
+        return found[0], found[1][0], store
+
+    def rolled(self) -> Stmt:
+        anchor = self.group.anchor
+        loop = self._loop(self.stages[anchor, 1])
+        part = self._slice(loop)
+        inside: list[Stmt] = []
+        kept: list[Buffer] = []
+        for member in self.group.members:
+            inside.extend(self._repair(member))
+            if self._is_rolled(member):
+                kept.append(self._buffer(member, _BEFORE, self._func(member).dtypes))
+                inside.insert(0, self._keep(member))
+            if member != anchor:
+                update = self._on_slice(self.stages[member, 1], member, part)
+                inside.append(update if member == self.rolled_func else self._safe(update))
+        if self.has_where:
+            inside.append(self._see(part))
+        body = block(*inside, self._safe(loop.body))
+        for buffer in kept:
+            body = Allocate(buffer, body)
+        after = [s for member in self.group.members for s in self._poison(member)]
+        whole = block(replace(loop, body=body), *after)
+        if self.has_where:
+            whole = self._with_seen(whole)
+        return self._put(replace(self.stages[anchor, 1], body=whole))
+
+    def _func(self, name: str) -> FuncRecord:
+        return self.plan.algorithm.func(name)
+
+    def _loop(self, stage: Stage) -> For:
+        """The loop of the group, which has to stand outside all others of the anchor's update."""
+        var = f"{self.group.anchor}.{self.group.rolling.loop}"
+        if not isinstance(stage.body, For) or stage.body.var != var:
+            raise self._error(
+                "loop-not-outermost",
+                f"{self.group.rolling.loop!r} is not the outermost loop of the update of "
+                f"{self.group.anchor!r}, so that the members would update more than once",
+                "reorder it outermost, and tile the Func that the group is computed in",
+            )
+        return stage.body
+
+    def _slice(self, loop: For) -> _Slice:
+        nest = self.plan.nests[self.group.anchor, 1]
+        domain = self._domain(self.group.anchor)
+        name, low, extent = domain.dims[0]
+        v = Var(loop.var)
+        if self.group.rolling.loop == name:
+            return _Slice(v, ONE, low + extent)
+        for binding in nest.bindings:
+            inner = binding.value.free - {self.group.rolling.loop} & set(nest.names())
+            if binding.name == name and self.group.rolling.loop in binding.value.free and inner:
+                (half,) = inner
+                found = nest.find(half)
+                if found is not None and isinstance(found.extent, Const):
+                    return _Slice(low + v * int(found.extent.value), found.extent, low + extent)
+        raise self._error(
+            "domain-scheduled",
+            f"{self.group.rolling.loop!r} is neither {name!r} nor the outer half of its split",
+            f"split {name!r} once by a Python int, and roll along the outer loop",
+        )
+
+    def _domain(self, func: str) -> Domain:
+        domain = self._func(func).definitions[1].domain
+        if domain is None:
+            raise InternalError(f"{func} has no domain")
+        return domain
+
+    def _on_slice(self, stage: Stage, member: str, part: _Slice) -> Stage:
+        """The update of a member with its loop over the domain cut down to the slice."""
+        var = f"{member}.{self._domain(member).dims[0][0]}"
+        found = False
+
+        def cut(stmt: Stmt) -> Stmt:
+            nonlocal found
+            if isinstance(stmt, For) and stmt.var == var:
+                found = True
+                body = If(Var(var) < part.end, stmt.body)
+                return replace(stmt, min=part.first, extent=part.length, body=body)
+            return map_children(stmt, cut)
+
+        made = replace(stage, body=cut(stage.body))
+        if not found:
+            raise self._error(
+                "domain-scheduled",
+                f"the loop of {member!r} over its domain was split, fused or renamed",
+                "leave it whole: it runs over the slice, serial or vectorized",
+            )
+        return made
+
+    def _is_rolled(self, member: str) -> bool:
+        """Whether another member's terms read it."""
+        return any(
+            member in self._term(other)[1].reads for other in self.group.members if other != member
+        )
+
+    def _safe_value(self, buffer: str, e: Expr) -> Expr:
+        """Before anything was seen a max is -inf: terms are formed with 0 in its place."""
+        if buffer != self.rolled_func or not self.is_extreme:
+            return e
+        return Select(Compare("eq", e, self.identity), Const(0, self.dtype), e)
+
+    def _safe(self, stmt: Stmt) -> Stmt:
+        if not self.is_extreme:
+            return stmt
+
+        def rule(e: Expr) -> Expr:
+            is_rolled = isinstance(e, Load) and e.buffer == self.rolled_func
+            return self._safe_value(self.rolled_func, e) if is_rolled else e
+
+        memo: dict[Expr, Expr] = {}
+
+        def visit(s: Stmt) -> Stmt:
+            return map_children(map_exprs(s, lambda e: rewrite(e, rule, memo)), visit)
+
+        return visit(stmt)
+
+    def _ratio(self, member: str) -> tuple[Expr, list[Load]] | None:
+        """rho of a member, over the names of its update, and the rolled loads it depends on."""
+        operator, term, store = self._term(member)
+        loads = [
+            e for e in loads_of(term) if e.buffer in self.group.members and e.buffer != member
+        ]
+        if not loads:
+            return None
+        pure = frozenset(name for e in store.indices for name in e.free)
+        bound = frozenset(_bound(self.stages[member, 1])) - pure
+        if operator != "add" or any(not load.free.isdisjoint(bound) for load in loads):
+            raise self._no_repair(member, term)
+        rolled = {
+            load: Rolled(
+                self._safe_value(load.buffer, self._earlier(load)),
+                self._safe_value(load.buffer, load),
+            )
+            for load in loads
+        }
+        try:
+            rho = repair_of(term, rolled, bound)
+        except NoRepairError as none:
+            raise self._no_repair(member, none.factor) from None
+        return None if rho is None else (rho, loads)
+
+    def _earlier(self, load: Load) -> Load:
+        return Load(f"{load.buffer}_{_BEFORE}", load.indices, load.component, load.dtype)
+
+    def _repair(self, member: str) -> list[Stmt]:
+        """g = g * rho, in the loops of g's pure definition."""
+        found = None if member == self.rolled_func else self._ratio(member)
+        if found is None:
+            return []
+        rho, loads = found
+        same: Expr | None = None
+        for load in loads:
+            earlier = self._earlier(load)
+            unchanged = Compare("eq", earlier, load)
+            same = unchanged if same is None else Binary("and", same, unchanged)
+        for load in loads:
+            if load.buffer == self.rolled_func and self.is_extreme and same is not None:
+                # Nothing was accumulated yet; the ratio may be inf, and 0 * inf is NaN.
+                empty = Compare("eq", self._earlier(load), self.identity)
+                same = Binary("or", same, empty)
+        if same is not None:
+            rho = Select(same, Const(1, rho.dtype), rho)
+        return [self._in_pure_loops(member, "repair", lambda g: Binary("mul", g, _cast(rho, g)))]
+
+    def _in_pure_loops(
+        self, member: str, name: str, value: Callable[[Expr], Expr], buffer: str = ""
+    ) -> Stage:
+        """A stage that stores `value` of the element, in the loops of the pure definition.
+
+        The value is over the names of the update; they become those of the pure definition.
+        """
+        update, start = _store_of(self.stages[member, 1]), _store_of(self.stages[member, 0])
+        names = {
+            a.name: b
+            for a, b in zip(update.indices, start.indices, strict=True)
+            if isinstance(a, Var)
+        }
+        element = Load(member, start.indices, 0, self._func(member).dtypes[0])
+        stored = substitute(value(element), names)
+        made = Store(buffer or member, start.indices, (stored,), span=start.span)
+        return Stage(f"{member}_{name}", 0, _with_store(self.stages[member, 0].body, made))
+
+    def _keep(self, member: str) -> Stage:
+        return self._in_pure_loops(member, _BEFORE, lambda g: g, f"{member}_{_BEFORE}")
+
+    def _buffer(self, member: str, name: str, dtypes: tuple[DType, ...]) -> Buffer:
+        dims = tuple(
+            Dim(Var(region_name(member, d, "min")), Var(region_name(member, d, "extent")))
+            for d in self._func(member).dims
+        )
+        return Buffer(f"{member}_{name}", dtypes, dims)
+
+    def _see(self, part: _Slice) -> Stage:
+        """seen = seen | true at every point of the domain, in the loops of the rolled update."""
+        func = self.rolled_func
+        stage = self._on_slice(self.stages[func, 1], func, part)
+        store, buffer = _store_of(stage), f"{func}_{_SEEN}"
+        old = Load(buffer, store.indices, 0, bool_)
+        made = Store(buffer, store.indices, (Binary("or", old, Const(True, bool_)),))
+        return Stage(buffer, 1, _with_store(stage.body, made))
+
+    def _with_seen(self, body: Stmt) -> Stmt:
+        func = self.rolled_func
+        start = self._in_pure_loops(
+            func, _SEEN, lambda g: Const(False, bool_), f"{func}_{_SEEN}"
+        )
+        return Allocate(self._buffer(func, _SEEN, (bool_,)), block(start, body))
+
+    def _poison(self, member: str) -> list[Stmt]:
+        """Rows whose max is still -inf though they had a point: the definition gives NaN."""
+        found = None if member == self.rolled_func else self._ratio(member)
+        if found is None or not self.is_extreme:
+            return []
+        load = next((e for e in found[1] if e.buffer == self.rolled_func), None)
+        if load is None:
+            return []
+        extent = self._domain(member).dims[0][2]
+        seen: Expr = Load(f"{self.rolled_func}_{_SEEN}", load.indices, 0, bool_)
+        had_point = seen if self.has_where else Compare("lt", ZERO, extent)
+        none = Binary("and", Compare("eq", load, self.identity), had_point)
+        nan = Const(float("nan"), self._func(member).dtypes[0])
+        return [self._in_pure_loops(member, "empty", lambda g: Select(none, nan, g))]
+
+    def _put(self, fused: Stage) -> Stmt:
+        """The program with the group's loop in the anchor's place."""
+        self._check_other_consumers()
+        gone = {id(self.stages[m, 1]) for m in self.group.members if m != self.group.anchor}
+
+        def visit(stmt: Stmt) -> Stmt:
+            if stmt is self.stages[self.group.anchor, 1]:
+                return fused
+            if id(stmt) in gone:
+                return Block(())
+            return self._safe_between(map_children(stmt, visit))
+
+        return visit(self.body)
+
+    def _at_the_loop(self, func: str) -> bool:
+        level = self.plan.placements[func].compute
+        return level == Level(self.group.anchor, self.group.rolling.loop)
+
+    def _safe_between(self, stmt: Stmt) -> Stmt:
+        """A pure Func that is computed at the loop forms the members' terms."""
+        is_between = isinstance(stmt, Stage) and stmt.func not in self.group.members
+        if is_between and stmt.number == 0 and self._at_the_loop(stmt.func):
+            return self._safe(stmt)
+        return stmt
+
+    def _check_other_consumers(self) -> None:
+        """Nobody may read a member before the loop has ended."""
+        for stage in (s for s in walk(self.body) if isinstance(s, Stage)):
+            if stage is self.stages[self.group.anchor, 1]:
+                return
+            reader = stage.func not in self.group.members and not self._at_the_loop(stage.func)
+            read = next((m for m in self.group.members if touches(stage, m)), None)
+            if reader and read is not None:
+                raise self._error(
+                    "other-consumer",
+                    f"{stage.func!r} reads {read!r} before the loop of the group has ended",
+                    f"compute {stage.func!r} at {self.group.rolling.loop!r} of "
+                    f"{self.group.anchor!r}, inline it, or give it a copy with clone_in",
+                )
+
+    def _no_repair(self, member: str, factor: Expr) -> ScheduleError:
+        return self._error(
+            "no-repair",
+            f"a term of {member!r} does not come apart: {print_expr(factor)}",
+            "terms are products of factors without the rolled value, exp or exp2 of it scaled and "
+            "shifted, and the value itself",
+        )
+
+    def _error(self, code: str, why: str, fix: str) -> ScheduleError:
+        rolling = self.group.rolling
+        return ScheduleError(
+            code,
+            f"cannot roll {rolling.func!r} into {rolling.into!r} along {rolling.loop!r}",
+            why=why,
+            fix=fix,
+            span=rolling.span,
+        )
+
+
+def _store_of(stage: Stage) -> Store:
+    return next(s for s in walk(stage) if isinstance(s, Store))
+
+
+def _with_store(stmt: Stmt, store: Store) -> Stmt:
+    return store if isinstance(stmt, Store) else map_children(stmt, lambda s: _with_store(s, store))
+
+
+def _bound(stmt: Stmt) -> set[str]:
+    """The names that loops and Lets bind."""
+    return {s.var for s in walk(stmt) if isinstance(s, (For, Let))}
+
+
+def _cast(e: Expr, like: Expr) -> Expr:
+    return e if e.dtype is like.dtype else Cast(like.dtype, e)
