@@ -39,9 +39,7 @@ _REDUCERS = {
     "add": "sum", "mul": "prod", "min": "min", "max": "max", "and": "all", "or": "any", "xor": "xor"
 }  # fmt: skip
 # Functions that Triton itself has in both modes, and those of our runtime.
-_BUILTIN = {"floor": "tl.floor", "ceil": "tl.ceil", "exp2": "tl.exp2", "log": "tl.log",
-            "log2": "tl.log2", "sin": "tl.sin", "cos": "tl.cos", "erf": "tl.erf",
-            "rsqrt": "tl.rsqrt", "fma": "tl.fma"}  # fmt: skip
+_BUILTIN = {name: f"tl.{name}" for name in ("exp2", "log", "log2", "sin", "cos", "erf", "fma")}
 
 
 @dataclass(frozen=True, slots=True)

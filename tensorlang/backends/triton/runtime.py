@@ -208,6 +208,28 @@ def isinf(x):
 
 
 @triton.jit
+def floor(x):
+    """The GPU's own takes a subnormal for 0."""
+    below = tl.floor(x)
+    return tl.where(below > x, below - 1.0, below)
+
+
+@triton.jit
+def ceil(x):
+    """The GPU's own takes a subnormal for 0."""
+    above = tl.ceil(x)
+    return tl.where(above < x, above + 1.0, above)
+
+
+@triton.jit
+def rsqrt(x):
+    """1 / sqrt(x), of a subnormal too: rsqrt(x) is rsqrt(x * 2^24) * 2^12."""
+    small = x < 1.1754943508222875e-38
+    root = tl.rsqrt(tl.where(small, x * 16777216.0, x))
+    return tl.where(small, root * 4096.0, root)
+
+
+@triton.jit
 def round(x):
     """To the nearest integer, ties to even."""
     return libdevice.rint(x)
