@@ -25,9 +25,9 @@ def main(argv: list[str] | None = None) -> None:
 
         results = run_gpu(out, tune=options.tune, seconds=options.seconds, **shared)
     else:
-        from benchmarks.cpu import run_cpu
+        from benchmarks.cpu import run_cpu, threads_of
 
-        results = run_cpu(out, threads=options.threads, **shared)
+        results = run_cpu(out, threads=threads_of(options.threads), **shared)
     _report(results, out)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 Mode = Literal["device", "graph", "host", "wall"]
 """Which time: of the device with a cold cache; of a call inside a CUDA graph; of a call from
 Python, back to back; of the call itself, run once."""
@@ -70,6 +72,16 @@ class Place:
     dry: bool = False
     tune: bool = False
     seed: int = 0
+
+    def array(self, *shape: int, scale: float = 1.0) -> Any:
+        """Normal numbers in NumPy, f32."""
+        random = np.random.default_rng(self.seed + sum(shape))
+        return random.standard_normal(shape, dtype=np.float32) * np.float32(scale)
+
+    def pixels(self, *shape: int, dtype: Any, high: float) -> Any:
+        """Numbers in [0, high) in NumPy: floats or integers."""
+        random = np.random.default_rng(self.seed + sum(shape))
+        return (random.random(shape, dtype=np.float32) * high).astype(dtype)
 
     @property
     def half(self) -> str:

@@ -3,21 +3,33 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from benchmarks.case import Call
 
 
 def error_of(call: Call, reference: Sequence[Any]) -> float:
     """The relative error of what `call` returns, inf where a value is missing or not finite.
 
-    It runs twice: what the first run returned is overwritten with NaN before the second, so that
+    It runs twice: what the first run returned is overwritten (with NaN) before the second, so that
     memory which a contender does not write (its own, or what the allocator gives it again) shows.
     """
     for output in listed(call()):
-        output.fill(float("nan")) if hasattr(output, "ctypes") else output.fill_(float("nan"))
+        _poison(output)
     outputs = listed(call())
     if len(outputs) != len(reference):
         return float("inf")
     return max(relative_error(o, r) for o, r in zip(outputs, reference, strict=True))
+
+
+def _poison(array: Any) -> None:
+    """Every element NaN, or the largest integer."""
+    if not hasattr(array, "ctypes"):
+        array.fill_(float("nan"))
+    elif array.dtype.kind == "f":
+        array.fill(float("nan"))
+    else:
+        array.fill(np.iinfo(array.dtype).max)
 
 
 def relative_error(output: Any, reference: Any) -> float:
