@@ -1,5 +1,6 @@
 """The C compiler: which one, what it says of this machine, and with which flags it is run."""
 
+import ctypes
 import hashlib
 import json
 import os
@@ -86,7 +87,7 @@ def _identity(command: tuple[str, ...]) -> str:
 def _ask(command: tuple[str, ...], identity: str) -> Toolchain:
     native = next(((f,) for f in _NATIVE if _macros(command, (f,)) is not None), ())
     macros = _macros(command, native) or {}
-    has_openmp = _links(command, (*_FLAGS, *native, _OPENMP))
+    has_openmp = _runs(command, (*_FLAGS, *native, _OPENMP))
     flags = (*_FLAGS, *native, *((_OPENMP,) if has_openmp else ()))
     return Toolchain(command, flags, machine_of(macros, has_openmp=has_openmp), identity)
 
@@ -117,13 +118,21 @@ _PROBE = (
 )
 
 
-def _links(command: tuple[str, ...], flags: Sequence[str]) -> bool:
-    """Whether a library with a parallel loop can be made."""
+def _runs(command: tuple[str, ...], flags: Sequence[str]) -> bool:
+    """Whether a library with a parallel loop can be made and loaded.
+
+    Some linkers leave a missing runtime to the loader (zig has OpenMP's headers, not its library).
+    """
     with tempfile.TemporaryDirectory(prefix="tensorlang-") as folder:
         source, made = Path(folder, "probe.c"), Path(folder, "probe.so")
         source.write_text(_PROBE)
         asked = run_quietly((*command, *flags, str(source), "-o", str(made)))
-        return asked is not None and asked.returncode == 0
+        if asked is None or asked.returncode != 0:
+            return False
+        try:
+            return ctypes.CDLL(str(made)).probe(3) == 3
+        except OSError:
+            return False
 
 
 def run_quietly(command: Sequence[str]) -> "subprocess.CompletedProcess[str] | None":

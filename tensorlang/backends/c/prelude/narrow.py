@@ -1,51 +1,14 @@
 """The floats that C lacks: f16, bf16, tf32, f8e4m3, f8e5m2; carried as floats, stored as bits.
 
-`round_to_D(x)` is the nearest value of D, ties to even; `D_from_f32(x)` its bits (for the f8s x must
-be a value of D); `f32_from_D(bits)` the value of the bits.
+`round_to_D(x)` is the nearest value of D, ties to even; `D_from_f32(x)` its bits (for the f8s x has
+to be a value of D); `f32_from_D(bits)` the value of the bits.
 """
 
 from tensorlang.backends.c.prelude.definition import Asking, Definition, Make, Table
+from tensorlang.backends.c.prelude.f16 import F16
 from tensorlang.backends.c.types import CType
 
 _F32, _U16, _U8 = CType("f32"), CType("u16"), CType("u8")
-_F32X4, _I16X8 = CType("f32", 4), CType("i16", 8)
-# The operand of x86's conversion that asks for nearest even.
-_TO_NEAREST = 0
-
-
-def _f32_from_f16(c: Asking, t: CType) -> Definition:
-    bits, of_bits = c.helper("bits", _F32), c.helper("of_bits", _F32)
-    body = f"""\
-#if defined(__F16C__)
-return __builtin_ia32_vcvtph2ps(({c.type(_I16X8)}){{(int16_t)h}})[0];
-#else
-const uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;
-// Scaling by 2^112 moves the exponent's bias, also of subnormals; inf and NaN keep the top code.
-const uint32_t scaled = {bits}({of_bits}(rest << 13) * 0x1p112f);
-return {of_bits}(sign | (rest >= 0x7c00 ? rest << 13 | 0x7f800000 : scaled));
-#endif"""
-    return Definition(_F32, ((_U16, "h"),), body)
-
-
-def _f16_from_f32(c: Asking, t: CType) -> Definition:
-    bits, of_bits = c.helper("bits", _F32), c.helper("of_bits", _F32)
-    body = f"""\
-#if defined(__F16C__)
-return (uint16_t)__builtin_ia32_vcvtps2ph(({c.type(_F32X4)}){{x}}, {_TO_NEAREST})[0];
-#else
-const uint32_t bits = {bits}(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-if (rest > 0x7f800000) return sign | 0x7e00;
-if (rest >= 0x477ff000) return sign | 0x7c00;
-// The last bit of a number near 0.5 is worth 2^-24, the smallest f16.
-if (rest < 0x38800000) return sign | ({bits}({of_bits}(rest) + 0.5f) - 0x3f000000);
-return sign | (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13;
-#endif"""
-    return Definition(_U16, ((_F32, "x"),), body)
-
-
-def _round_to_f16(c: Asking, t: CType) -> Definition:
-    body = f"return {c.helper('f32_from_f16', _U16)}({c.helper('f16_from_f32', _F32)}(x));"
-    return Definition(_F32, ((_F32, "x"),), body)
 
 
 def _f32_from_bf16(c: Asking, t: CType) -> Definition:
@@ -124,9 +87,7 @@ def _f32_from_f8e5m2(c: Asking, t: CType) -> Definition:
 
 
 NARROW: Table = {
-    "f32_from_f16": _f32_from_f16,
-    "f16_from_f32": _f16_from_f32,
-    "round_to_f16": _round_to_f16,
+    **F16,
     "f32_from_bf16": _f32_from_bf16,
     "bf16_from_f32": _bf16_from_f32,
     "round_to_bf16": _dropping(16),
