@@ -10,7 +10,7 @@ from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
 from tensorlang.backends.c.rewriting import larger, otherwise, replace_names
-from tensorlang.backends.c.storage import Storage, times
+from tensorlang.backends.c.storage import Storage, product_of
 from tensorlang.backends.c.stores import read_cell, write_cell, write_store
 from tensorlang.backends.c.types import SCALARS, carried, stored
 from tensorlang.ir.expr import Binary, Const, Expr, Name, Var
@@ -217,7 +217,7 @@ class Statements:
 
     def _on_heap(self, stmt: Allocate, extents: list[Expr], scope: Scope) -> None:
         storage = self._laid_out(stmt.buffer, extents, scope)
-        count = reduce(times, (larger(extent, integer(0)) for extent in extents), integer(1))
+        count = reduce(product_of, (larger(extent, integer(0)) for extent in extents), integer(1))
         size = self._scalar(count, scope)
         for pointer, dtype in zip(storage.pointers, stmt.buffer.dtypes, strict=True):
             element = stored(dtype)
@@ -237,7 +237,9 @@ class Statements:
         strides: list[Expr] = [integer(1)]
         for k in reversed(range(1, len(extents))):
             inner, extent = strides[0], extents[k]
-            stride = times(inner, larger(extent, integer(0)) if _is_constant(extent) else extent)
+            stride = product_of(
+                inner, larger(extent, integer(0)) if _is_constant(extent) else extent
+            )
             if not isinstance(stride, Const):
                 name = f"{buffer.name}.stride{k - 1}"
                 text = self._scalar(stride, scope)

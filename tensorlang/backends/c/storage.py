@@ -36,7 +36,7 @@ class Storage:
         """The position of an element, in elements."""
         total: Expr | None = None
         for place, stride in zip(self.places(indices), self.strides[component], strict=True):
-            term = times(place, stride)
+            term = product_of(place, stride)
             if not _is(term, 0):
                 total = term if total is None else Binary("add", total, term)
         return integer(0) if total is None else total
@@ -57,7 +57,7 @@ class Storage:
         return step
 
 
-def times(a: Expr, b: Expr) -> Expr:
+def product_of(a: Expr, b: Expr) -> Expr:
     """a*b, simplified where one of them is 0 or 1, or both are constants."""
     if isinstance(a, Const) and isinstance(b, Const):
         return integer(int(a.value) * int(b.value))

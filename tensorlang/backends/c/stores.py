@@ -169,12 +169,13 @@ def fused_of(store: Store) -> Expr | None:
 
 def read_cell(cell: Cell, scope: Scope, unit: Unit) -> Cell:
     """Load the cell into a variable of its own."""
-    held, at = _address(cell, scope, unit)
     dtype = unit.storages[cell.buffer].dtypes[cell.component]
+    held, pointer, offset = _place(cell, scope, unit)
     if cell.lanes == 1:
-        element = Value(f"*({at})", held)
+        element = Value(f"{pointer}[{offset.text}]", held)
     else:
-        element = Value(f"{unit.prelude.helper('load', held)}({at})", held)
+        load = unit.prelude.helper("load", held)
+        element = Value(f"{load}({address(pointer, offset)})", held)
     value = from_stored(element, dtype, unit)
     name = unit.names.fresh(f"{cell.buffer.rpartition('.')[2]}_held")
     unit.code.line(f"{unit.type_of(value)} {name} = {value.text};")
@@ -183,26 +184,29 @@ def read_cell(cell: Cell, scope: Scope, unit: Unit) -> Cell:
 
 def write_cell(cell: Cell, scope: Scope, unit: Unit) -> None:
     """Store the cell's variable."""
-    held, at = _address(cell, scope, unit)
     dtype = unit.storages[cell.buffer].dtypes[cell.component]
-    value = to_stored(_of_cell(cell, dtype), dtype, unit)
+    held, pointer, offset = _place(cell, scope, unit)
+    element = to_stored(_value_of(cell, dtype), dtype, unit)
     if cell.lanes == 1:
-        unit.code.line(f"*({at}) = {value.text};")
+        unit.code.line(f"{pointer}[{offset.text}] = {element.text};")
     else:
-        unit.code.line(f"{unit.prelude.helper('store', held)}({at}, {value.text});")
+        store = unit.prelude.helper("store", held)
+        unit.code.line(f"{store}({address(pointer, offset)}, {element.text});")
 
 
-def _of_cell(cell: Cell, dtype: DType) -> Value:
+def _value_of(cell: Cell, dtype: DType) -> Value:
     type_ = carried(dtype, cell.lanes)
     if dtype.is_bool and cell.lanes > 1:
         type_ = CType("i8", cell.lanes)
     return Value(cell.variable, type_, is_bool=dtype.is_bool)
 
 
-def _address(cell: Cell, scope: Scope, unit: Unit) -> tuple[CType, str]:
+def _place(cell: Cell, scope: Scope, unit: Unit) -> tuple[CType, str, Value]:
+    """What is stored there, and where: a pointer and an offset from it."""
     storage = unit.storages[cell.buffer]
     places = tuple(map(to_expr, cell.places))
-    offset = replace(storage, mins=storage.zeros, fold=()).offset(places, cell.component)
-    text = Expressions(unit, replace(scope, lane=None, mask=None)).write((offset, SCALAR))[0]
+    from_zero = replace(storage, mins=storage.zeros, fold=())
+    outside = Expressions(unit, replace(scope, lane=None, mask=None))
+    (offset,) = outside.write((from_zero.offset(places, cell.component), SCALAR))
     held = stored(storage.dtypes[cell.component], cell.lanes)
-    return held, address(storage.pointers[cell.component], text)
+    return held, storage.pointers[cell.component], offset
