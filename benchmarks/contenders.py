@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.case import Call, Contender
-from tensorlang import Pipeline, Schedule
+from tensorlang import Pipeline, Schedule, Size, autoschedule
 
 Made = tuple[Pipeline, Schedule]
 
@@ -26,6 +26,29 @@ def ours(
         return lambda: result(kernel(*arrays, **params))
 
     return Contender(f"tensorlang {variant}".strip(), prepare)
+
+
+def by_formula(
+    make: Callable[[], Made],
+    *,
+    view: Callable[[Sequence[Any]], Sequence[Any]] = tuple,
+    result: Callable[[Any], Any] = lambda outputs: outputs,
+    **params: Any,
+) -> Contender:
+    """The same pipeline as `autoschedule` would run it, told the sizes."""
+
+    def prepare(inputs: Sequence[Any]) -> Call:
+        pipeline, _ = make()
+        arrays = tuple(view(inputs))
+        shapes = zip(pipeline.algorithm.inputs, arrays, strict=True)
+        extents = (
+            (e, n) for record, a in shapes for e, n in zip(record.shape, a.shape, strict=True)
+        )
+        sizes = {e.name: int(n) for e, n in extents if isinstance(e, Size)}
+        kernel = pipeline.compile(autoschedule(pipeline, "triton", sizes), target="triton")
+        return lambda: result(kernel(*arrays, **params))
+
+    return Contender("tensorlang auto", prepare)
 
 
 def eager(function: Callable[..., Any], impl: str = "eager") -> Contender:

@@ -10,7 +10,7 @@ import tensorlang as tl
 from benchmarks import schedules
 from benchmarks.case import Case, Contender, Mode, Place
 from benchmarks.cases.matmul import DRY_LARGE, LARGE, TORCH, TUNE, schedule_for, tile_for
-from benchmarks.contenders import by_hand, compiled, eager, ours
+from benchmarks.contenders import by_formula, by_hand, compiled, eager, ours
 from benchmarks.peers import matmul as peers
 from benchmarks.schedules import Tile
 
@@ -74,7 +74,7 @@ def _ours(place: Place, act: str, tile: Tile) -> list[Contender]:
         return made
 
     tuned = TUNE if place.tune and tile is LARGE else ()
-    return [ours(make(tile)), *(ours(make(t), str(t)) for t in tuned)]
+    return [ours(make(tile)), by_formula(make(tile)), *(ours(make(t), str(t)) for t in tuned)]
 
 
 def _vendor(act: str) -> tuple[Contender, ...]:

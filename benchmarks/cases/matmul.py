@@ -8,7 +8,7 @@ import torch
 import tensorlang as tl
 from benchmarks import schedules
 from benchmarks.case import Case, Contender, Mode, Place
-from benchmarks.contenders import by_hand, compiled, eager, ours
+from benchmarks.contenders import by_formula, by_hand, compiled, eager, ours
 from benchmarks.peers import matmul as peers
 from benchmarks.schedules import Tile
 
@@ -117,7 +117,7 @@ def _ours(place: Place, dtype: Any, tile: Tile, nt: bool) -> list[Contender]:
         return made
 
     tuned = TUNE if place.tune and tile is LARGE else ()
-    return [ours(make(tile)), *(ours(make(t), str(t)) for t in tuned)]
+    return [ours(make(tile)), by_formula(make(tile)), *(ours(make(t), str(t)) for t in tuned)]
 
 
 def _hand(tile: Tile, nt: bool) -> Callable[[Any], Any]:

@@ -11,7 +11,7 @@ import tensorlang as tl
 from benchmarks import schedules
 from benchmarks.case import Case, Contender, Place
 from benchmarks.cases.matmul import sms_of
-from benchmarks.contenders import by_hand, compiled, copy_of, eager, ours
+from benchmarks.contenders import by_formula, by_hand, compiled, copy_of, eager, ours
 from benchmarks.peers import rows as peers
 
 LENGTHS = (1024, 4096, 16384)
@@ -29,15 +29,19 @@ def cases(place: Place) -> list[Case]:
 
 
 def _one_pass(place: Place, make: Callable[[Any], tl.Pipeline], n: int) -> list[Contender]:
-    def contender(warps: int, variant: str = "") -> Contender:
-        def made() -> Any:
+    def made(warps: int) -> Callable[[], Any]:
+        def with_schedule() -> Any:
             pipeline = make(tl.bf16)
             return pipeline, schedules.row_a_program(pipeline, warps)
 
-        return ours(made, variant)
+        return with_schedule
+
+    def contender(warps: int, variant: str = "") -> Contender:
+        return ours(made(warps), variant)
 
     tuned = TUNE if place.tune else ()
-    return [contender(WARPS.get(n, 4)), *(contender(w, f"w{w}") for w in tuned)]
+    usual = WARPS.get(n, 4)
+    return [contender(usual), by_formula(made(usual)), *(contender(w, f"w{w}") for w in tuned)]
 
 
 def _case(
@@ -152,6 +156,7 @@ def _rope(place: Place) -> Case:
     tuned = ((8, 4), (16, 8), (32, 4), (32, 8)) if place.tune else ()
     found = [
         ours(made(heads, 4)),
+        by_formula(made(heads, 4)),
         *(ours(made(*c), "{} heads w{}".format(*c)) for c in tuned),
         by_hand(peers.rope(heads, 4)),
     ]

@@ -9,7 +9,7 @@ import tensorlang as tl
 from benchmarks import schedules
 from benchmarks.case import Case, Contender, Place
 from benchmarks.cases.matmul import TORCH
-from benchmarks.contenders import by_hand, compiled, eager, ours
+from benchmarks.contenders import by_formula, by_hand, compiled, eager, ours
 from benchmarks.peers import skinny as peers
 from benchmarks.schedules import Tile
 
@@ -36,16 +36,17 @@ def _gemv(place: Place, n: int, k: int) -> Case:
 
         return made
 
+    shapes: Any = {"view": lambda a: (a[0][0], a[1]), "result": lambda y: y[None]}
+
     def contender(*choice: int, variant: str = "") -> Contender:
-        return ours(
-            make(*choice), variant, view=lambda a: (a[0][0], a[1]), result=lambda y: y[None]
-        )
+        return ours(make(*choice), variant, **shapes)
 
     tuned = ((2, 1024, 4), (8, 256, 4), (4, 1024, 8), (1, 2048, 4)) if place.tune else ()
     return _case(
         place,
         (1, n, k),
         contender(rows, step, warps),
+        by_formula(make(rows, step, warps), **shapes),
         *(contender(*t, variant="{}x{} w{}".format(*t)) for t in tuned),
         by_hand(peers.gemv(rows, step, warps)),
     )
@@ -69,6 +70,7 @@ def _few(place: Place, m: int, n: int, k: int) -> Case:
         place,
         (m, n, k),
         ours(make(parts)),
+        by_formula(make(parts)),
         *(ours(make(p), f"{p} parts") for p in tuned),
         by_hand(peers.swapped(tile, parts)),
     )

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.case import Call, Contender
-from tensorlang import Pipeline, Schedule
+from tensorlang import Pipeline, Schedule, autoschedule
 
 HalideFunc = tuple[Any, list[Any]]
 """An output Func and the ImageParams that it reads, in order."""
@@ -31,7 +32,7 @@ def ours_by_formula(make: Callable[[], tuple[Pipeline, Schedule]]) -> Contender:
 
     def made() -> tuple[Pipeline, Schedule]:
         pipeline, _ = make()
-        return pipeline, pipeline.default_schedule("c")
+        return pipeline, autoschedule(pipeline, "c")
 
     return ours(made, "tensorlang auto")
 
@@ -71,7 +72,8 @@ def halide(
 def _autoschedule(
     hl: Any, func: Any, params: list[Any], inputs: Sequence[Any], out: Any, name: str
 ) -> None:
-    hl.load_plugin(f"autoschedule_{name.lower()}")
+    library = f"libautoschedule_{name.lower()}.so"
+    hl.load_plugin(str(Path(hl.__file__).parent / "lib64" / library))
     for param, array in zip(params, inputs, strict=True):
         for dim, extent in enumerate(reversed(array.shape)):
             param.dim(dim).set_estimate(0, extent)
