@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import Knowledge, conjunction, conjuncts, with_lane
 from tensorlang.backends.triton.match_reductions import serial_reductions
+from tensorlang.backends.triton.spans import Spans, measure_spans
 from tensorlang.backends.triton.storage import (
     InRegisters,
     InScratch,
@@ -39,7 +40,6 @@ from tensorlang.backends.triton.tiles import (
 from tensorlang.backends.triton.values import value_of
 from tensorlang.errors import InternalError
 from tensorlang.ir.expr import Compare, Const, Expr, Select, Var
-from tensorlang.ir.interval import bounds_of
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import (
     Allocate,
@@ -79,12 +79,19 @@ class Launch:
 
 def build(launch: Launch) -> Kernel:
     """The tile IR of one launch."""
+    spans = measure_spans(launch.body, frozenset(launch.scalars), launch.facts.facts)
     serialised = dict(serial_reductions(launch.body))
-    placements = place_buffers(launch.body, frozenset(serialised))
+    serialised |= {
+        loop: "its extent has no bound outside the program"
+        for loop, span in spans.loops.items()
+        if span is None
+    }
+    spans.loops.update(dict.fromkeys(serialised))
+    placements = place_buffers(launch.body, spans)
     making = Making(launch.memories, placements)
     for name in launch.scalars:
         making.fresh(name)
-    builder = _Builder(making, launch, frozenset(serialised))
+    builder = _Builder(making, launch, spans)
     for loop, why in serialised.items():
         making.note(f"the vectorized loop '{loop.var}' runs serially: {why}")
     builder.visit(launch.body, Place(dict(launch.outside), facts=launch.facts), 0)
@@ -108,8 +115,8 @@ def build(launch: Launch) -> Kernel:
 class _Builder:
     """Walks the statements of one launch."""
 
-    def __init__(self, making: Making, launch: Launch, serialised: frozenset[For]) -> None:
-        self.making, self.launch, self.serialised = making, launch, serialised
+    def __init__(self, making: Making, launch: Launch, spans: Spans) -> None:
+        self.making, self.launch, self.spans = making, launch, spans
         self.grid: list[Grid] = []
         self.title = ""
 
@@ -168,6 +175,7 @@ class _Builder:
 
     def _for(self, loop: For, place: Place, stage: int) -> None:
         self._hints(loop)
+        span = self.spans.loops.get(loop)
         low = value_of(loop.min, place, self.making)
         extent = value_of(loop.extent, place, self.making)
         if isinstance(extent, Const) and extent.value == 1 and loop not in self.launch.grid:
@@ -175,8 +183,8 @@ class _Builder:
             self.visit(loop.body, place.named(loop.var, bound), stage)
         elif loop in self.launch.grid:
             self._program(loop, low, extent, place, stage)
-        elif loop.kind is LoopKind.VECTORIZED and loop not in self.serialised:
-            self._lane(loop, low, extent, place, stage)
+        elif span is not None:
+            self._lane(loop, low, extent, span, place, stage)
         else:
             if loop.kind in (LoopKind.PARALLEL, LoopKind.GPU_BLOCK):
                 self.making.note(
@@ -207,12 +215,10 @@ class _Builder:
         bound, place = self.making.bind(wanted, value, place)
         self.visit(loop.body, place.named(loop.var, bound), stage)
 
-    def _lane(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
-        if self.making.lanes.of(extent) or not self._known_to_host(extent):
-            self.making.note(f"the extent of '{loop.var}' varies inside the program: serial")
-            self._serial(loop, low, extent, place, stage)
-            return
-        lane = self.making.new_lane(len(place.lanes), self._padded(loop.var, extent))
+    def _lane(
+        self, loop: For, low: Expr, extent: Expr, span: Expr, place: Place, stage: int
+    ) -> None:
+        lane = self.making.new_lane(len(place.lanes), self._padded(loop.var, span))
         place = replace(place, lanes=(*place.lanes, lane))
         exact = isinstance(extent, Const) and lane.extent == extent.value
         facts = with_lane(place.facts, lane)
@@ -226,18 +232,13 @@ class _Builder:
     def _padded(self, var: str, extent: Expr) -> int | str:
         if isinstance(extent, Const):
             return next_power_of_two(int(extent.value))
-        full = self.making.expand(extent)
         for name, known in self.making.extents.items():
-            if known is full:
+            if known is extent:
                 return name
         base = extent.name if hasattr(extent, "name") else var  # type: ignore[attr-defined]
         name = self.making.fresh(f"{base}_P2")
-        self.making.extents[name] = full
+        self.making.extents[name] = extent
         return name
-
-    def _known_to_host(self, extent: Expr) -> bool:
-        full = self.making.expand(extent)
-        return not full.reads and full.free <= set(self.launch.scalars)
 
     def _serial(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
         lanes = self.making.lanes.of(low, extent)
@@ -289,7 +290,9 @@ class _Builder:
     def _scratch(self, stmt: Allocate, mins: tuple[Expr, ...], why: str, place: Place) -> None:
         buffer, making = stmt.buffer, self.making
         extents = tuple(value_of(d.extent, place, making) for d in buffer.dims)
-        shape = tuple(self._largest(e, buffer.name, place) for e in extents)
+        shape = tuple(e for e in self.spans.buffers[buffer.name] if e is not None)
+        if len(shape) < len(extents):
+            raise InternalError(f"an extent of '{buffer.name}' has no bound outside the program")
         making.note(
             f"'{buffer.name}' is kept in scratch memory, because {why}; "
             f"compute it at its consumer's own tile, or inline it, to keep it in registers"
@@ -302,16 +305,6 @@ class _Builder:
         kept = tuple(f or e for f, e in zip(fold, shape, strict=True))
         making.memories[buffer.name] = memory
         making.scratch.append(Scratch(memory, tuple(_sizes(place.lanes)) + kept))
-
-    def _largest(self, extent: Expr, buffer: str, place: Place) -> Expr:
-        """The extent as the host can compute it, or a bound of it over the loops around."""
-        full = self.making.expand(extent)
-        if self._known_to_host(full):
-            return full
-        most = bounds_of(full, place.ranges, place.facts.facts).hi
-        if most is None or not self._known_to_host(most):
-            raise InternalError(f"an extent of '{buffer}' has no bound outside the program")
-        return most
 
 
 PROGRAM = "program"

@@ -8,7 +8,6 @@ from tensorlang.backends.triton.masks import Knowledge
 from tensorlang.backends.triton.storage import InRegisters, Placement
 from tensorlang.backends.triton.tiles import Bind, Declare, Lane, Lanes, Memory, Scratch, Tile
 from tensorlang.ir.expr import Const, Expr, Name, Var
-from tensorlang.ir.interval import Interval
 from tensorlang.ir.types import DType
 from tensorlang.ir.walk import substitute
 
@@ -22,7 +21,6 @@ class Place:
         lanes: the vectorized loops around it, outermost first.
         guards: conditions that vary along lanes; a lane where one fails does nothing.
         facts: what is known of names here, for proving masks away.
-        ranges: where the variables of the loops around it lie.
         loops: what is known outside each serial loop around it, outermost first.
     """
 
@@ -30,7 +28,6 @@ class Place:
     lanes: tuple[Lane, ...] = ()
     guards: tuple[Expr, ...] = ()
     facts: Knowledge = field(default_factory=Knowledge)
-    ranges: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
     loops: tuple[Knowledge, ...] = ()
 
     def named(self, name: str, value: Expr) -> "Place":
@@ -41,8 +38,7 @@ class Place:
 
     def ranged(self, name: str, low: Expr, extent: Expr) -> "Place":
         """The place as the body of a loop over low <= name < low + extent."""
-        ranges = {**self.ranges, name: Interval(low, low + extent - 1)}
-        return replace(self, ranges=ranges, facts=self.facts.ranged(name, low, extent))
+        return replace(self, facts=self.facts.ranged(name, low, extent))
 
     def in_loop(self) -> "Place":
         """The place as the body of a serial loop that stands here."""

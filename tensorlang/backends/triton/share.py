@@ -31,7 +31,7 @@ from tensorlang.backends.triton.tiles import (
 )
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Name, Var
 from tensorlang.ir.types import bool_
-from tensorlang.ir.walk import fold, postorder
+from tensorlang.ir.walk import fold, postorder, substitute
 
 
 def share(kernel: Kernel) -> Kernel:
@@ -55,6 +55,7 @@ class _Sharing:
         self.lanes: Lanes = kernel.lanes
         self.scopes = [_Scope(is_loop=False)]
         self.level: dict[str, int] = {}
+        self.renamed: dict[str, Expr] = {}
         self.uses = Counter(use for use, _ in _uses(kernel.body))
         self.taken = {name for tile in walk_tiles(kernel.body) for name in names_of(tile)}
         self.taken |= {name for name, _ in kernel.scalars} | {g.name for g in kernel.grid}
@@ -114,6 +115,10 @@ class _Sharing:
 
     def bind(self, tile: Bind) -> None:
         [value] = self.rewrite(tile.value, is_bound=True)
+        if isinstance(value, Name) and value.free.isdisjoint(self.kernel.mutable):
+            # Something moved before a loop holds it already.
+            self.renamed[tile.name] = value
+            return
         level = self.home([value])
         self.put(Bind(tile.name, value), level)
         if value.free.isdisjoint(self.kernel.mutable):
@@ -141,6 +146,7 @@ class _Sharing:
 
     def rewrite(self, *roots: Expr, is_bound: bool = False) -> tuple[Expr, ...]:
         """The expressions with names in place of what is shared or was moved before a loop."""
+        roots = tuple(substitute(e, self.renamed) for e in roots)
         parents: dict[Expr, set[int]] = {}
         here = Counter[Expr]()
         for e in postorder(*roots):

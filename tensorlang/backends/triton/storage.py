@@ -11,6 +11,7 @@ Requires: loop IR of one kernel.  Not its job: the order of the axes of what is 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tensorlang.backends.triton.spans import Spans
 from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.linear import expanded, to_linear
 from tensorlang.ir.stmt import (
@@ -18,7 +19,6 @@ from tensorlang.ir.stmt import (
     Buffer,
     For,
     Let,
-    LoopKind,
     Stmt,
     Store,
     children_of,
@@ -52,7 +52,7 @@ class _Seen:
 
     buffer: Buffer
     mins: tuple[Expr, ...]
-    extents: tuple[Expr, ...]
+    spans: tuple[Expr | None, ...]
     # For each dimension: None before the first access, then whether it is a lane.
     is_lane: list[bool | None]
     axes: tuple[int, ...] = ()
@@ -72,37 +72,34 @@ class Environment:
     def with_value(self, name: str, value: Expr) -> "Environment":
         return Environment({**self.values, name: self.expand(value)}, self.lanes)
 
-    def with_loop(self, loop: For, is_lane: bool) -> "Environment":
+    def with_loop(self, loop: For, span: Expr | None) -> "Environment":
         """A loop of one iteration is its minimum; a lane is the minimum and a name of its own."""
         extent = self.expand(loop.extent)
         if isinstance(extent, Const) and extent.value == 1:
             return self.with_value(loop.var, loop.min)
-        if not is_lane:
+        if span is None:
             return self.with_value(loop.var, Var(loop.var))
         lane = Var(f"{loop.var}.lane")
         made = self.with_value(loop.var, loop.min + lane)
-        return Environment(made.values, {**made.lanes, lane.name: extent})
+        return Environment(made.values, {**made.lanes, lane.name: span})
 
 
-def place_buffers(body: Stmt, serialised: frozenset[For]) -> dict[str, Placement]:
-    """The placement of every buffer that `body` allocates; `serialised` loops are no lanes."""
+def place_buffers(body: Stmt, spans: Spans) -> dict[str, Placement]:
+    """The placement of every buffer that `body` allocates; loops without a span are no lanes."""
     seen: dict[str, _Seen] = {}
-    _visit(body, Environment(), seen, serialised)
+    _visit(body, Environment(), seen, spans)
     return {
         name: InScratch(s.failure) if s.failure else InRegisters(s.axes) for name, s in seen.items()
     }
 
 
-def _visit(
-    stmt: Stmt, env: Environment, seen: dict[str, _Seen], serialised: frozenset[For]
-) -> None:
+def _visit(stmt: Stmt, env: Environment, seen: dict[str, _Seen], spans: Spans) -> None:
     for e in exprs_of(stmt):
         _loads(e, env, seen)
     match stmt:
         case Allocate(buffer=buffer):
             mins = tuple(env.expand(d.min) for d in buffer.dims)
-            extents = tuple(env.expand(d.extent) for d in buffer.dims)
-            found = _Seen(buffer, mins, extents, [None] * len(mins))
+            found = _Seen(buffer, mins, spans.buffers[buffer.name], [None] * len(mins))
             if any(buffer.fold):
                 found.failure = "it is folded into a ring"
             seen[buffer.name] = found
@@ -111,12 +108,11 @@ def _visit(
         case Let():
             env = env.with_value(stmt.var, stmt.value)
         case For():
-            is_lane = stmt.kind is LoopKind.VECTORIZED and stmt not in serialised
-            env = env.with_loop(stmt, is_lane)
+            env = env.with_loop(stmt, spans.loops.get(stmt))
         case _:
             pass
     for child in children_of(stmt):
-        _visit(child, env, seen, serialised)
+        _visit(child, env, seen, spans)
 
 
 def _loads(e: Expr, env: Environment, seen: dict[str, _Seen]) -> None:
@@ -130,7 +126,7 @@ def _access(seen: _Seen, indices: tuple[Expr, ...], env: Environment, *, is_stor
         return
     lanes: list[tuple[int, str]] = []
     for dim, (e, low) in enumerate(zip(indices, seen.mins, strict=True)):
-        lane, failure = _lane_of(env.expand(e), low, seen.extents[dim], env)
+        lane, failure = _lane_of(env.expand(e), low, seen.spans[dim], env)
         is_lane = lane is not None
         if not failure and seen.is_lane[dim] not in (None, is_lane):
             failure = "is read both as a whole and at a point"
@@ -148,18 +144,18 @@ def _access(seen: _Seen, indices: tuple[Expr, ...], env: Environment, *, is_stor
         seen.axes = tuple(dim for dim, _ in sorted(lanes, key=lambda pair: order.index(pair[1])))
 
 
-def _lane_of(e: Expr, low: Expr, extent: Expr, env: Environment) -> tuple[str | None, str]:
+def _lane_of(e: Expr, low: Expr, span: Expr | None, env: Environment) -> tuple[str | None, str]:
     """The lane that runs over the whole dimension, or None at a constant point; else a failure."""
     offset = expanded(to_linear(e) - to_linear(low))
     if not offset.terms:
-        inside = isinstance(extent, Const) and 0 <= offset.constant < int(extent.value)
+        inside = isinstance(span, Const) and 0 <= offset.constant < int(span.value)
         return None, "" if inside else "is indexed outside its region"
     [(atom, coefficient), *more] = offset.terms.items()
     if more or coefficient != 1 or offset.constant or not isinstance(atom, Var):
         return None, "is not indexed by a lane of its own"
     if atom.name not in env.lanes:
         return None, "is indexed by a serial loop"
-    if padded(env.lanes[atom.name]) is not padded(extent):
+    if span is None or padded(env.lanes[atom.name]) is not padded(span):
         return None, "has another extent than the lane that indexes it"
     return atom.name, ""
 
