@@ -37,7 +37,10 @@ def measure(
     for mode in case.modes if calls else ():
         name = case.name + label(mode)
         results.cases[name] = {"mode": mode, "flops": case.flops, "bytes": case.bytes}
-        for impl, sample in clock.measure(mode, calls).items():
+        samples = clock.measure(mode, calls)
+        for impl in calls.keys() - samples.keys():
+            results.fail(name, impl, f"cannot be measured in mode {mode!r}")
+        for impl, sample in samples.items():
             row = Row(name, impl, sample.median, sample.low, sample.high, errors[impl])
             results.rows.append(row)
 

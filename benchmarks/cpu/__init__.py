@@ -6,7 +6,8 @@ Peers that are not installed are reported as failures; Halide is `pip install ha
 import multiprocessing
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from multiprocessing.connection import Connection
@@ -60,15 +61,27 @@ def run_cpu(
     results = Results.begin("cpu", dry=dry)
     selection = (tuple(families or FAMILIES), tuple(impls), tuple(only))
     for count in threads:
-        os.environ |= dict.fromkeys(_VARIABLES, str(count))
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
         child = context.Process(target=_measure, args=(sender, count, selection, quick, dry))
-        child.start()
+        with _environment(dict.fromkeys(_VARIABLES, str(count))):
+            child.start()
         sender.close()
         _receive(receiver, results, out)
         child.join()
     return results
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """The variables are set for processes that start meanwhile."""
+    before = dict(os.environ)
+    os.environ |= variables
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
 
 
 def _receive(receiver: Connection, results: Results, out: Path) -> None:
@@ -84,7 +97,8 @@ def _receive(receiver: Connection, results: Results, out: Path) -> None:
         results.write(out)
         shown = ", ".join(f"{r.impl} {r.median_us:.0f}" for r in part.rows)
         failed = ", ".join(f["impl"] for f in part.failures)
-        print(f"{next(iter(part.cases), 'nothing')}: {shown}; failed: {failed or 'none'}")
+        title = next(iter(part.cases), "nothing")
+        print(f"{title}: {shown}; failed: {failed or 'none'}", flush=True)
 
 
 def _measure(

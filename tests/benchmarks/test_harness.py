@@ -195,3 +195,38 @@ def test_a_dry_run_checks_ours_and_writes_the_rows(tmp_path: Path):
     assert {row.impl for row in results.rows} == {"tensorlang", "eager"}
     assert {row.case.partition(" ")[0] for row in results.rows} == {"softmax", "rope", "launch"}
     assert out.with_suffix(".md").read_text().startswith("# Benchmarks: gpu, a dry run")
+
+
+# --------------------------------------------------------------------------------- the CPU's cases
+
+
+def test_every_bar_of_the_cpu_names_cases_or_waits_for_them():
+    pytest.importorskip("torch")
+    from benchmarks.cpu import FAMILIES
+
+    names = [
+        f"{case.name}, {threads}"
+        for cases in FAMILIES.values()
+        for case in cases(Place("cpu"))
+        for threads in ("1 thread", "2 threads")
+    ]
+    assert len(set(names)) == len(names)
+    for bar in BARS["cpu"]:
+        assert any(fnmatchcase(n, p) for n in names for p in bar.cases), bar.title
+
+
+@pytest.mark.cc
+def test_a_dry_run_on_the_cpu_checks_each_number_of_threads(tmp_path: Path):
+    from benchmarks.__main__ import main
+
+    out = tmp_path / "cpu.json"
+    options = ["--ops", "blur", "--only", "*u16", "--impls", "tensorlang,numpy", "--out", str(out)]
+    main(["cpu", "--dry", *options])
+    results = Results.read(out)
+    assert results.failures == []
+    assert [(row.case, row.impl, row.error) for row in results.rows] == [
+        ("blur 29x37 u16, 1 thread", "tensorlang", 0.0),
+        ("blur 29x37 u16, 1 thread", "numpy", 0.0),
+        ("blur 29x37 u16, 2 threads", "tensorlang", 0.0),
+        ("blur 29x37 u16, 2 threads", "numpy", 0.0),
+    ]
