@@ -18,6 +18,7 @@ from tensorlang.backends.triton.build import Launch, build
 from tensorlang.backends.triton.emit import KernelText, emit
 from tensorlang.backends.triton.executable import TritonExecutable
 from tensorlang.backends.triton.host import HostText
+from tensorlang.backends.triton.limits import limits_of
 from tensorlang.backends.triton.module import HEADER
 from tensorlang.backends.triton.partition import HostIf, HostLoop, HostStep, partition
 from tensorlang.backends.triton.promote import promote_accumulators
@@ -33,16 +34,19 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
     Raises: TargetError: tile-too-large.
     """
     steps = partition(program)
-    kernels = [generate(launch) for launch in launches(steps)]
+    kernels = [generate(launch, target) for launch in launches(steps)]
     host = HostText(program, kernels).write(steps)
     source = "\n\n".join([HEADER, *(k.text for k in kernels), host])
     notes = dict.fromkeys(note for k in kernels for note in k.kernel.notes)
     return TritonExecutable(program.name.replace(".", "_"), source, kernels, tuple(notes))
 
 
-def generate(launch: Launch) -> KernelText:
+def generate(launch: Launch, target: Target) -> KernelText:
     """One launch as the text of its kernel."""
-    return emit(optimised(build(launch)), launch.facts)
+    kernel = optimised(build(launch))
+    limits = limits_of(kernel, target)
+    limits.check({})
+    return emit(kernel, launch.facts, limits)
 
 
 def optimised(kernel: Kernel) -> Kernel:

@@ -106,6 +106,7 @@ def build(launch: Launch) -> Kernel:
         making.aliases,
         frozenset(making.mutable),
         making.lane_names,
+        making.loops,
         making.warps,
         tuple(making.scratch),
         tuple(making.notes),
@@ -219,6 +220,7 @@ class _Builder:
         self, loop: For, low: Expr, extent: Expr, span: Expr, place: Place, stage: int
     ) -> None:
         lane = self.making.new_lane(len(place.lanes), self._padded(loop.var, span))
+        self.making.loops.setdefault(lane, loop.var)
         place = replace(place, lanes=(*place.lanes, lane))
         exact = isinstance(extent, Const) and lane.extent == extent.value
         facts = with_lane(place.facts, lane)

@@ -96,6 +96,7 @@ class Making:
         self.masks: dict[str, frozenset[Expr]] = {}
         # What each bound name stands for in terms of loop variables and lanes.
         self._full: dict[str, Expr] = {}
+        self.loops: dict[Lane, str] = {}
         self._lane_names: dict[str, str] = {}
         self._fresh: dict[tuple[str, object], str] = {}
         self._taken: set[str] = set()

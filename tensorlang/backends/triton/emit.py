@@ -1,10 +1,11 @@
 """Tile IR as the text of one Triton kernel."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorlang.backends.triton.dialect import Identifiers
 from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame, Text
+from tensorlang.backends.triton.limits import Limits
 from tensorlang.backends.triton.masks import Knowledge
 from tensorlang.backends.triton.share import walk_tiles
 from tensorlang.backends.triton.tiles import (
@@ -43,6 +44,7 @@ class KernelText:
     """
 
     kernel: Kernel
+    limits: Limits
     name: str
     text: str
     pointers: tuple[tuple[str, Memory, int], ...]
@@ -57,14 +59,14 @@ class KernelText:
         return (*(row[0] for group in groups for row in group), "INDEX")
 
 
-def emit(kernel: Kernel, facts: Knowledge) -> KernelText:
+def emit(kernel: Kernel, facts: Knowledge, limits: Limits) -> KernelText:
     """The kernel as a `@triton.jit` function."""
-    return _Emitter(kernel, facts).run()
+    return _Emitter(kernel, facts, limits).run()
 
 
 class _Emitter:
-    def __init__(self, kernel: Kernel, facts: Knowledge) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, facts: Knowledge, limits: Limits) -> None:
+        self.kernel, self.limits = kernel, limits
         self.names = Identifiers({kernel.name: kernel.name})
         self.facts = facts
         for grid in kernel.grid:
@@ -87,11 +89,11 @@ class _Emitter:
             self.names.same(alias, tile)
         self._prologue(1)
         self._block(self.kernel.body, 1)
-        made = KernelText(self.kernel, self.kernel.name, "", pointers, scalars, strides, rows)
-        lines = [*self._header(made), *self.lines]
-        return KernelText(
-            self.kernel, made.name, "\n".join(lines) + "\n", pointers, scalars, strides, rows
+        made = KernelText(
+            self.kernel, self.limits, self.kernel.name, "", pointers, scalars, strides, rows
         )
+        lines = [*self._header(made), *self.lines]
+        return replace(made, text="\n".join(lines) + "\n")
 
     def _pointers(self) -> Iterator[tuple[str, Memory, int]]:
         for memory in self.kernel.memories:

@@ -80,6 +80,7 @@ class Launcher:
                 for (_, m, c, dim), s in zip(self.text.strides, strides, strict=True)
             }
             by_extent = {name: s for (_, name, _), s in zip(self.text.extents, spans, strict=True)}
+            self.text.limits.check(by_extent)
             self._wide[key] = self.reach.is_wide(sizes, by_stride, by_extent)
         return self._wide[key]
 

@@ -272,7 +272,7 @@ def names_of(tile: Tile) -> tuple[str, ...]:
             return ()
 
 
-def _roots(tile: Tile) -> list[Expr]:
+def roots_of(tile: Tile) -> list[Expr]:
     """The expressions of a statement itself."""
     match tile:
         case Bind() | Declare() | Assign():
@@ -295,7 +295,7 @@ def _uses(tiles: tuple[Tile, ...]) -> set[tuple[Expr, object]]:
     """Every expression with each place that uses it: a larger expression, or a statement."""
     found: set[tuple[Expr, object]] = set()
     for tile in walk_tiles(tiles):
-        roots = _roots(tile)
+        roots = roots_of(tile)
         if not isinstance(tile, Bind):
             found.update((root, tile) for root in roots)
         for e in postorder(*roots):

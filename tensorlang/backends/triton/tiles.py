@@ -286,6 +286,7 @@ class Kernel:
         aliases: names of register tiles under which other stages see their axes.
         mutable: the register tiles and their aliases.
         lane_names: what to call a lane that needs a name.
+        loops: for each lane, a loop whose axis it is.
         warps: of one program, 0 for Triton's own choice.
         scratch: what the host allocates for it.
     """
@@ -300,6 +301,7 @@ class Kernel:
     aliases: Mapping[str, str]
     mutable: frozenset[str]
     lane_names: Mapping[str, str]
+    loops: Mapping[Lane, str]
     warps: int
     scratch: tuple["Scratch", ...]
     notes: tuple[str, ...]
