@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.case import Call, Case, Mode, Place
-from benchmarks.cpu import blur, conv, harris, matmul, networks, unsharp
+from benchmarks.cpu import attention, blur, conv, harris, matmul, networks, unsharp
 from benchmarks.results import Results
 from benchmarks.run import measure
 from benchmarks.timing import Clock, FakeClock, Sample, wall_times
@@ -27,6 +27,7 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "unsharp": unsharp.cases,
     "conv": conv.cases,
     "networks": networks.cases,
+    "attention": attention.cases,
 }
 _VARIABLES = ("OMP_NUM_THREADS", "HL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
