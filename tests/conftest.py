@@ -40,13 +40,20 @@ def _verified(step: Callable[..., Program], *, first: bool, kinds: bool) -> Call
     return run
 
 
-# Whatever a test lowers is verified before the passes and after each.  Before `check_lanes` a loop may
-# still be one that cannot run as its schedule says: a ScheduleError is to come.
-_CHECKED = [step.name for step in lower.PASSES].index("check_lanes")
+# Whatever a test lowers is verified before the passes and after each.  Before `check_lanes` a loop
+# may still be one that cannot run as its schedule says: a ScheduleError is to come.
+_SHIPPED = lower.PASSES
+_CHECKED = [step.name for step in _SHIPPED].index("check_lanes")
 lower.PASSES = tuple(
     replace(step, run=_verified(step.run, first=number == 0, kinds=number >= _CHECKED))
-    for number, step in enumerate(lower.PASSES)
+    for number, step in enumerate(_SHIPPED)
 )
+
+
+@pytest.fixture
+def as_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The passes without the verifier, for a test that measures their time."""
+    monkeypatch.setattr(lower, "PASSES", _SHIPPED)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

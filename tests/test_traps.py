@@ -466,6 +466,7 @@ def doublings(times: int) -> Pipeline:
     return Pipeline("doublings", inputs=[a], outputs={out: [N]})
 
 
+@pytest.mark.usefixtures("as_shipped")
 @pytest.mark.parametrize("make", [lambda: long_sum(2000), lambda: doublings(20)])
 def test_long_and_shared_expressions_lower_in_well_under_a_second(make):
     make().lower()  # what is imported or remembered once
