@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from tensorlang.ir.expr import Binary
-from tensorlang.ir.inequality import Known, tightened
+from tensorlang.ir.forms import tightened
+from tensorlang.ir.inequality import Known
 from tensorlang.ir.linear import Linear, expanded, factors_of, to_linear
 
 _MOST = 16

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from tensorlang.ir.conditions import conjuncts_of, forms_of, negated
 from tensorlang.ir.consequences import consequences, with_consequences
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Operand, Unary, Var, as_expr
-from tensorlang.ir.inequality import Known, conjuncts_of, forms_of, negated
+from tensorlang.ir.inequality import Known
 from tensorlang.ir.linear import Linear, to_linear
 from tensorlang.ir.rewriter import Rewriter
 from tensorlang.ir.types import index

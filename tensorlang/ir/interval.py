@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from tensorlang.ir.conditions import negated
 from tensorlang.ir.expr import Binary, Cast, Expr, Name, Promise, Select, Var
 from tensorlang.ir.facts import Facts, canonical, prove_le
-from tensorlang.ir.inequality import negated
 from tensorlang.ir.linear import Linear, factors_of, integer, product, single, to_expr, to_linear
 from tensorlang.ir.types import index
 
@@ -292,7 +292,31 @@ class _Bounds:
         form = to_linear(e)
         if len(form.terms) == 1 and form.terms.get(e) == 1:
             return self.interval(e)
-        return Interval(self.end(form, "lo"), self.end(form, "hi"))
+        return self._guarded(form, Interval(self.end(form, "lo"), self.end(form, "hi")))
+
+    def _guarded(self, form: Linear, found: Interval) -> Interval:
+        """The interval, or what a guard says of the whole form: of i - 2*r, that 2*r <= i < 2*r + n.
+
+        The ranges of i and r alone do not say it.
+        """
+        moving = Linear(0, {e: c for e, c in form.terms.items() if self.varies(e)})
+        scale = moving.content()
+        if len(moving.terms) < 2 or self.facts.known is Facts.none.known:
+            return found
+        unit, rest = moving.divided(scale)[0], form - moving
+        lo, hi = found.lo, found.hi
+        for known in self.facts.known.forms.get(next(iter(unit.terms)), ()):
+            for sign in (1, -1):
+                fixed = known - unit * sign
+                if any(map(self.varies, fixed.terms)):
+                    continue
+                # sign*unit + fixed >= 0
+                end = to_expr(rest - fixed * (sign * scale))
+                if sign > 0 and (lo is None or prove_le(lo, end, self.facts)):
+                    lo = end
+                elif sign < 0 and (hi is None or prove_le(end, hi, self.facts)):
+                    hi = end
+        return Interval(lo, hi)
 
     def _interval(self, e: Expr) -> Interval:
         match e:

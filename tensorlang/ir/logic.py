@@ -6,8 +6,9 @@
 from collections.abc import Sequence
 from functools import reduce
 
+from tensorlang.ir.conditions import forms_of, negated
 from tensorlang.ir.expr import Binary, Compare, Const, Expr
-from tensorlang.ir.inequality import Known, forms_of, negated
+from tensorlang.ir.inequality import Known
 from tensorlang.ir.types import bool_
 
 # How many parts of a long conjunction a further part is compared with.

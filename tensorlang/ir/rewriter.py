@@ -9,10 +9,11 @@ from collections.abc import Callable
 from math import gcd
 
 from tensorlang.ir.casts import simplify_cast
+from tensorlang.ir.conditions import negated
 from tensorlang.ir.constants import fold_constants
 from tensorlang.ir.division import floordiv, mod
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Promise
-from tensorlang.ir.inequality import Known, negated
+from tensorlang.ir.inequality import Known
 from tensorlang.ir.linear import (
     Linear,
     addends,

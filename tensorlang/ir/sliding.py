@@ -10,10 +10,10 @@ See: Halide's SlidingWindow.
 
 from typing import TypeAlias
 
+from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Compare, Const, Expr, Select, Var
 from tensorlang.ir.facts import Facts, prove, prove_le
 from tensorlang.ir.functions import maximum
-from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, LoopKind
 from tensorlang.ir.types import index

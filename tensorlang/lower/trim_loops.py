@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Compare, Expr, Var
-from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.simplify_stmt import simplify_stmt

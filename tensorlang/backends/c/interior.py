@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tensorlang.backends.c.corners import Range, at_worst, slack_of
+from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Select
-from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import For, Let, Stmt, map_children, map_exprs, walk
 from tensorlang.ir.types import index

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.corners import Range, at_worst, slack_of
 from tensorlang.backends.c.rewriting import all_of, larger, less, replace_names, smaller, total
+from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.facts import Facts
-from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import Linear, integer, to_expr
 from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store
 from tensorlang.ir.walk import substitute

@@ -10,8 +10,8 @@ from functools import reduce
 
 from tensorlang.backends.c.corners import slack_of
 from tensorlang.backends.c.rewriting import all_of, either, larger, less, otherwise, smaller, total
+from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Expr, Var
-from tensorlang.ir.inequality import conjuncts_of
 from tensorlang.ir.linear import Linear, integer, to_expr
 from tensorlang.ir.stmt import (
     Allocate,

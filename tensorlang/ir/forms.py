@@ -1,0 +1,105 @@
+"""Linear forms known to be >= 0, and the numbers and points that follow from them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from tensorlang.ir.expr import Expr
+from tensorlang.ir.linear import Linear, expanded
+from tensorlang.ir.ranges import UNKNOWN, Range, add, intersect, range_of, scale
+from tensorlang.ir.samples import Point, sample_points
+from tensorlang.ir.walk import fold
+
+# Wider forms are of no use to a proof, and more forms of one term only make it longer.
+WIDTH = 24
+_FORMS_OF_A_TERM = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forms:
+    """Forms that are >= 0, by the terms they bound; `ranks` orders names, inner ones higher."""
+
+    forms: Mapping[Expr, tuple[Linear, ...]] = field(default_factory=dict[Expr, tuple[Linear, ...]])
+    ends: Mapping[Expr, Range] = field(default_factory=dict[Expr, Range])
+    ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+    _ranges: dict[Expr, Range] = field(default_factory=dict[Expr, Range])
+    _ranked: dict[Expr, tuple[int, bool]] = field(default_factory=dict[Expr, tuple[int, bool]])
+    _points: list[list[Point]] = field(default_factory=list[list[Point]])
+
+    def plus(self, forms: Iterable[Linear], ranks: Mapping[str, int] | None = None) -> Self:
+        """This and `forms` as well, all >= 0."""
+        kept, ends = dict(self.forms), dict(self.ends)
+        for form in map(expanded, forms):
+            if not 0 < len(form.terms) <= WIDTH:
+                continue
+            for term in form.terms:
+                found = kept.get(term, ())
+                if len(found) < _FORMS_OF_A_TERM:
+                    kept[term] = (*found, form)
+                ends[term] = intersect(ends.get(term, UNKNOWN), self._end(form, term))
+        return type(self)(kept, ends, self.ranks if ranks is None else ranks)
+
+    def points(self) -> list[Point]:
+        """Points at which all the forms hold, chosen when first asked for."""
+        if not self._points:
+            distinct = {form: None for forms in self.forms.values() for form in forms}
+            self._points.append(sample_points(list(distinct), self.ranks))
+        return self._points[0]
+
+    def refutes(self, form: Linear) -> bool:
+        """Whether `form` is negative somewhere, as far as a few points show."""
+        return any(point.value(form) < 0 for point in self.points())
+
+    def without(self, name: str) -> Self:
+        """This without what mentions `name`."""
+        if name not in self.ranks and not any(name in term.free for term in self.forms):
+            return self
+        left = {form.key(): form for forms in self.forms.values() for form in forms}
+        kept = [f for f in left.values() if not any(name in term.free for term in f.terms)]
+        ranks = {other: rank for other, rank in self.ranks.items() if other != name}
+        return type(self)().plus(kept, ranks)
+
+    def _end(self, form: Linear, term: Expr) -> Range:
+        """What `form` >= 0 says of `term` alone, its other terms being anywhere in their ranges."""
+        highest = self.range(form.without(term))[1]
+        coefficient = form.terms[term]
+        if highest is None:
+            return UNKNOWN
+        if coefficient > 0:
+            return -(highest // coefficient), None
+        return None, highest // -coefficient
+
+    def range(self, form: Linear) -> Range:
+        """The numeric range of a form."""
+        total: Range = (form.constant, form.constant)
+        for term, coefficient in form.terms.items():
+            if total == UNKNOWN:
+                break
+            total = add(total, scale(self.range_of_term(term), coefficient))
+        return total
+
+    def range_of_term(self, term: Expr) -> Range:
+        """The numeric range of an atom."""
+        return fold(term, self._step, self._ranges)
+
+    def _step(self, e: Expr, operands: list[Range]) -> Range:
+        found = range_of(e, operands)
+        return intersect(found, self.ends[e]) if e in self.ends else found
+
+    def rank(self, term: Expr) -> tuple[int, bool]:
+        """Inner names first; of one name, what is built from it before the name itself."""
+        if term not in self._ranked:
+            ranks = self.ranks
+            names = term.free if len(term.free) < len(ranks) else ranks.keys() & term.free
+            rank = max((ranks.get(name, 0) for name in names), default=0)
+            self._ranked[term] = rank, bool(term.children)
+        return self._ranked[term]
+
+
+def tightened(form: Linear) -> Linear:
+    """An equivalent of form >= 0 over the integers: g*d + c >= 0 -> d + c//g >= 0."""
+    form = expanded(form)
+    divisor = form.content()
+    if divisor <= 1:
+        return form
+    return Linear(form.constant // divisor, {a: c // divisor for a, c in form.terms.items()})
