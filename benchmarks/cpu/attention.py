@@ -106,7 +106,7 @@ def halide_attention(hl: Any, by_hand: bool, scale: float) -> contenders.HalideF
     out[hc, hi, hh] = acc[hc, hi, hh] / total[hi, hh]
     if not by_hand:
         return out, [Q, K, V]
-    io, ii, o, lane, t, no, u = (hl.Var(v) for v in ("io", "ii", "o", "l", "t", "no", "u"))
+    io, ii, o, lane, t, u = (hl.Var(v) for v in ("io", "ii", "o", "l", "t", "u"))
     out.split(hi, io, ii, QUERIES).reorder(hc, ii, io, hh).fuse(io, hh, t).parallel(t)
     out.vectorize(hc, LANES)
     keys.compute_at(out, t).vectorize(hj, LANES)
