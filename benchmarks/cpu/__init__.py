@@ -72,6 +72,9 @@ def run_cpu(
         sender.close()
         _receive(receiver, results, out)
         child.join()
+        if child.exitcode:
+            why = f"the process ended with {child.exitcode}"
+            results.fail(f"after the last case, {count} threads", "all", why)
     return results
 
 
