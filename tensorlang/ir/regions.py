@@ -13,7 +13,8 @@ that the extent of a tile comes out constant; the tight one also uses guards, `w
 Where the tight extent is constant, or the loose one is not, the region is the tight one.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tensorlang.errors import DefinitionError
@@ -25,6 +26,7 @@ from tensorlang.ir.simplify import simplify
 from tensorlang.ir.sliding import Around, slide
 from tensorlang.ir.stmt import For, If, Let, Stmt, map_children
 from tensorlang.ir.types import index
+from tensorlang.ir.walk import substitute
 
 REGION_PARTS = ("min", "extent", "first", "last")
 STORAGE_PARTS = ("low", "count")
@@ -38,10 +40,22 @@ class _Place:
     """What stands around a statement: facts, loops and values, and the storage of Funcs."""
 
     outputs: frozenset[str]
+    known: bool = False
+    # Extents that are constants, by name, where the regions that stand are known.
+    extents: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
     facts: Facts = Facts.none
     around: tuple[Around, ...] = ()
     # For a Func kept outside its compute loop: what stands outside its storage.
     kept: tuple[tuple[str, "_Place"], ...] = ()
+
+    def within(self, lets: list[Let]) -> "_Place":
+        """The place inside the Lets of a region whose values stay."""
+        facts, extents = self.facts, dict(self.extents)
+        for let in lets:
+            facts = facts.with_value(let.var, let.value)
+            if isinstance(let.value, Const):
+                extents[let.var] = let.value
+        return replace(self, facts=facts, extents=extents)
 
     def inside(self, stmt: Stmt) -> "_Place":
         match stmt:
@@ -56,14 +70,19 @@ class _Place:
         return replace(self, facts=facts, around=(*self.around, stmt))
 
 
-def infer_regions(body: Stmt, outputs: frozenset[str]) -> Stmt:
-    """Every region shrunk to what is needed where its Func is computed; an output's stays whole."""
-    return _infer(body, _Place(outputs))
+def infer_regions(body: Stmt, outputs: frozenset[str], *, known: bool = False) -> Stmt:
+    """Every region shrunk to what is needed where its Func is computed; an output's stays whole.
+
+    Args: known: the regions that stand are good already, and may be used for those inside them.
+    """
+    return _infer(body, _Place(outputs, known))
 
 
 def _infer(stmt: Stmt, place: _Place) -> Stmt:
     if isinstance(stmt, Let) and (opened := _open(stmt, place.outputs)) is not None:
         func, lets, inner = opened
+        if place.known:
+            place = place.within(lets)
         if lets[0].var.endswith(STORAGE_PARTS[0]):
             place = replace(place, kept=(*place.kept, (func, place)))
             return _bind(func, lets, _infer(inner, place), place, len(STORAGE_PARTS))
@@ -74,13 +93,14 @@ def _infer(stmt: Stmt, place: _Place) -> Stmt:
 
 def _bind(func: str, lets: list[Let], inner: Stmt, place: _Place, parts: int) -> Stmt:
     """The Lets with the values that `inner` needs."""
-    regions = _regions(inner, func, len(lets) // parts, place.facts)
+    regions = _regions(inner, func, len(lets) // parts, place)
     outside = dict(place.kept).get(func)
     if parts == len(REGION_PARTS) and outside is not None:
         regions = slide(regions, place.around[len(outside.around) :], outside.facts, place.facts)
     values = [value for region in regions for value in region[:parts]]
     for let, value in reversed(list(zip(lets, values, strict=True))):
-        inner = Let(let.var, value, inner)
+        same = let.value is value and let.body is inner
+        inner = let if same else Let(let.var, value, inner)
     return inner
 
 
@@ -103,13 +123,14 @@ def _is_part(name: str, func: str, parts: tuple[str, ...]) -> bool:
     return name.startswith(f"{func}.") and name.count(".") == 2 and name.endswith(parts)
 
 
-def _regions(body: Stmt, func: str, rank: int, facts: Facts) -> list[Region]:
+def _regions(body: Stmt, func: str, rank: int, place: _Place) -> list[Region]:
     """The region of each dimension of a Func that the accesses in `body` need."""
     accesses = list(accesses_of(body, func))
-    return [_region(accesses, dim, func, facts) for dim in range(rank)]
+    return [_region(accesses, dim, func, place) for dim in range(rank)]
 
 
-def _region(accesses: list[Access], dim: int, func: str, facts: Facts) -> Region:
+def _region(accesses: list[Access], dim: int, func: str, place: _Place) -> Region:
+    facts = place.facts
     loose: Interval | None = None
     tight: Interval | None = None
     for access in accesses:
@@ -123,13 +144,19 @@ def _region(accesses: list[Access], dim: int, func: str, facts: Facts) -> Region
     if loose is None or tight is None or tight.lo is None or tight.hi is None:
         return ZERO, ZERO, ZERO, Const(-1, index)
     first, last = simplify(tight.lo, facts), simplify(tight.hi, facts)
-    extent = simplify(last - first + 1, facts)
+    extent = _count(first, last, place)
     if isinstance(extent, Const) or loose.lo is None or loose.hi is None:
         return first, extent, first, last
-    whole = simplify(loose.hi - loose.lo + 1, facts)
+    whole = _count(loose.lo, loose.hi, place)
     if isinstance(whole, Const):
         return simplify(loose.lo, facts), whole, first, last
     return first, extent, first, last
+
+
+def _count(first: Expr, last: Expr, place: _Place) -> Expr:
+    """last - first + 1."""
+    count = simplify(last - first + 1, place.facts)
+    return simplify(substitute(count, place.extents), place.facts) if place.extents else count
 
 
 def unbounded_index(what: str, dim: int, access: Access) -> DefinitionError:

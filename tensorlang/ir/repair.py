@@ -99,7 +99,7 @@ def _ratio(
         case Call(function="exp" | "exp2"):
             exponent = _change(factor.args[0], rolled, bound)
             if exponent is not None:
-                exponent = Unary("neg", exponent) if inverse else exponent
+                exponent = _negated(exponent) if inverse else exponent
                 return Call(factor.function, (exponent,), factor.dtype)
         case _:
             pass
@@ -135,7 +135,7 @@ def _change(e: Expr, rolled: Mapping[Expr, Rolled], bound: frozenset[str]) -> Ex
             return _sum("sub", _change(e.a, rolled, bound), _change(e.b, rolled, bound))
         case Unary(op="neg"):
             inner = _change(e.a, rolled, bound)
-            return None if inner is None else Unary("neg", inner)
+            return None if inner is None else _negated(inner)
         case Binary(op="mul"):
             return _scaled(e.a, e.b, rolled, bound)
         case Call(function="fma", args=(a, b, c)):
@@ -144,9 +144,7 @@ def _change(e: Expr, rolled: Mapping[Expr, Rolled], bound: frozenset[str]) -> Ex
             return None
 
 
-def _scaled(
-    a: Expr, b: Expr, rolled: Mapping[Expr, Rolled], bound: frozenset[str]
-) -> Expr | None:
+def _scaled(a: Expr, b: Expr, rolled: Mapping[Expr, Rolled], bound: frozenset[str]) -> Expr | None:
     """The change of a*b, where one of the two changes and the other is the same for all points."""
     if not _reads(a, rolled) and not _reads(b, rolled):
         return Const(0.0, a.dtype)
@@ -164,8 +162,15 @@ def _sum(op: str, a: Expr | None, b: Expr | None) -> Expr | None:
     if _is_zero(b):
         return a
     if _is_zero(a):
-        return b if op == "add" else Unary("neg", b)
+        return b if op == "add" else _negated(b)
     return Binary(op, a, b)
+
+
+def _negated(e: Expr) -> Expr:
+    """-e; the other way round for a difference, which is exact."""
+    if isinstance(e, Binary) and e.op == "sub":
+        return Binary("sub", e.b, e.a)
+    return Unary("neg", e)
 
 
 def _is_zero(e: Expr) -> bool:

@@ -63,7 +63,7 @@ PASSES: tuple[Step, ...] = (
     ScheduledPass(inline_funcs, _facts("all-at-root"), _facts("inlined")),
     ScheduledPass(roll_updates, _facts("all-at-root", "inlined"), _facts("rolled")),
     ScheduledPass(place_stages, _facts("all-at-root", "inlined"), _facts("placed")),
-    Pass(infer_bounds, _facts("placed"), _facts("bounds-known")),
+    ScheduledPass(infer_bounds, _facts("placed"), _facts("bounds-known")),
     ScheduledPass(check_folds, _facts("bounds-known"), _facts("rings-wide-enough")),
     Pass(simplify_program, _facts("bounds-known"), _facts("simplified")),
     ScheduledPass(merge_stages, _facts("simplified"), _facts("merged")),

@@ -124,9 +124,22 @@ def _swap(body: Stmt, old: Stmt, new: Stmt) -> Stmt:
 
 
 def _inside_guards(stmt: Stmt, func: str, make: Callable[[Stmt], Stmt]) -> Stmt:
-    """Values and conditions of the loop stay outside: what they mask need not be computed."""
-    if isinstance(stmt, (Let, If)) and not any(func in e.reads for e in exprs_of(stmt)):
+    """`make` of what stands there from the first use of the Func on.
+
+    Values and conditions of the loop stay outside: what they mask need not be computed.  The region
+    of a Func that was placed here before goes inside, since it reads this one.
+    """
+    reads = any(func in e.reads for e in exprs_of(stmt))
+    is_region = isinstance(stmt, Let) and stmt.var.count(".") == 2
+    if isinstance(stmt, (Let, If, Allocate)) and not reads and not is_region:
         return replace(stmt, body=_inside_guards(stmt.body, func, make))
+    if isinstance(stmt, Block):
+        parts = stmt.statements
+        first = next((k for k, s in enumerate(parts) if touches(s, func)), 0)
+        rest = block(*parts[first:])
+        # A lone statement may be storage of another Func, in which the first use stands deeper.
+        made = _inside_guards(rest, func, make) if first == len(parts) - 1 else make(rest)
+        return block(*parts[:first], made)
     return make(stmt)
 
 

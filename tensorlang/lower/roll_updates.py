@@ -29,7 +29,7 @@ from tensorlang.ir.stmt import (
     touches,
     walk,
 )
-from tensorlang.ir.types import DType, bool_, index
+from tensorlang.ir.types import DType, i32, index
 from tensorlang.ir.walk import loads_of, rewrite, substitute
 from tensorlang.lower.plan import Group, Level, Plan
 
@@ -65,11 +65,15 @@ class _Roll:
 
     def __init__(self, plan: Plan, group: Group, body: Stmt) -> None:
         self.plan, self.group, self.body = plan, group, body
-        self.stages = {
-            (s.func, s.number): s for s in walk(body) if isinstance(s, Stage)
-        }
+        self.stages = {(s.func, s.number): s for s in walk(body) if isinstance(s, Stage)}
         self.rolled_func = group.rolling.func
         self.dtype = plan.algorithm.func(self.rolled_func).dtypes[0]
+        # What stands between the members, computed at the loop: a term is seen through it.
+        self.between = {
+            f.name: _store_of(self.stages[f.name, 0])
+            for f in plan.algorithm.funcs
+            if f.is_pure and (f.name, 0) in self.stages and self._at_the_loop(f.name)
+        }
         operator = self._term(self.rolled_func)[0]
         self.identity = identity(operator, self.dtype)
         # A max or min of floats starts at an infinity, which must not enter a term.
@@ -79,7 +83,8 @@ class _Roll:
     def _term(self, func: str) -> tuple[Operator, Expr, Store]:
         """The operator of a member's update, its term, and the store that holds it."""
         store = _store_of(self.stages[func, 1])
-        found = associative_operator(func, store.indices, store.values)
+        values = tuple(self._expanded(v) for v in store.values)
+        found = associative_operator(func, store.indices, values)
         if found is None or len(store.values) != 1:
             raise self._error(
                 "not-a-reduction",
@@ -87,6 +92,19 @@ class _Roll:
                 "roll sums, max and min",
             )
         return found[0], found[1][0], store
+
+    def _expanded(self, root: Expr) -> Expr:
+        """`root` with the Funcs that are computed at the loop replaced by their definitions."""
+
+        def rule(e: Expr) -> Expr:
+            if isinstance(e, Load) and e.buffer in self.between:
+                store = self.between[e.buffer]
+                names = {v.name: i for v, i in zip(store.indices, e.indices, strict=True)
+                         if isinstance(v, Var)}  # fmt: skip
+                return self._expanded(substitute(store.values[e.component], names))
+            return e
+
+        return rewrite(root, rule)
 
     def rolled(self) -> Stmt:
         anchor = self.group.anchor
@@ -206,16 +224,14 @@ class _Roll:
     def _ratio(self, member: str) -> tuple[Expr, list[Load]] | None:
         """rho of a member, over the names of its update, and the rolled loads it depends on."""
         operator, term, store = self._term(member)
-        loads = [
-            e for e in loads_of(term) if e.buffer in self.group.members and e.buffer != member
-        ]
+        loads = [e for e in loads_of(term) if e.buffer in self.group.members and e.buffer != member]
         if not loads:
             return None
         pure = frozenset(name for e in store.indices for name in e.free)
         bound = frozenset(_bound(self.stages[member, 1])) - pure
         if operator != "add" or any(not load.free.isdisjoint(bound) for load in loads):
             raise self._no_repair(member, term)
-        rolled = {
+        rolled: dict[Expr, Rolled] = {
             load: Rolled(
                 self._safe_value(load.buffer, self._earlier(load)),
                 self._safe_value(load.buffer, load),
@@ -280,20 +296,18 @@ class _Roll:
         return Buffer(f"{member}_{name}", dtypes, dims)
 
     def _see(self, part: _Slice) -> Stage:
-        """seen = seen | true at every point of the domain, in the loops of the rolled update."""
+        """seen = max(seen, 1) at every point of the domain, in the loops of the rolled update."""
         func = self.rolled_func
         stage = self._on_slice(self.stages[func, 1], func, part)
         store, buffer = _store_of(stage), f"{func}_{_SEEN}"
-        old = Load(buffer, store.indices, 0, bool_)
-        made = Store(buffer, store.indices, (Binary("or", old, Const(True, bool_)),))
+        old = Load(buffer, store.indices, 0, i32)
+        made = Store(buffer, store.indices, (Binary("max", old, Const(1, i32)),))
         return Stage(buffer, 1, _with_store(stage.body, made))
 
     def _with_seen(self, body: Stmt) -> Stmt:
         func = self.rolled_func
-        start = self._in_pure_loops(
-            func, _SEEN, lambda g: Const(False, bool_), f"{func}_{_SEEN}"
-        )
-        return Allocate(self._buffer(func, _SEEN, (bool_,)), block(start, body))
+        start = self._in_pure_loops(func, _SEEN, lambda g: Const(0, i32), f"{func}_{_SEEN}")
+        return Allocate(self._buffer(func, _SEEN, (i32,)), block(start, body))
 
     def _poison(self, member: str) -> list[Stmt]:
         """Rows whose max is still -inf though they had a point: the definition gives NaN."""
@@ -304,8 +318,10 @@ class _Roll:
         if load is None:
             return []
         extent = self._domain(member).dims[0][2]
-        seen: Expr = Load(f"{self.rolled_func}_{_SEEN}", load.indices, 0, bool_)
-        had_point = seen if self.has_where else Compare("lt", ZERO, extent)
+        seen = Load(f"{self.rolled_func}_{_SEEN}", load.indices, 0, i32)
+        had_point = (
+            Compare("lt", Const(0, i32), seen) if self.has_where else Compare("lt", ZERO, extent)
+        )
         none = Binary("and", Compare("eq", load, self.identity), had_point)
         nan = Const(float("nan"), self._func(member).dtypes[0])
         return [self._in_pure_loops(member, "empty", lambda g: Select(none, nan, g))]
@@ -330,10 +346,9 @@ class _Roll:
 
     def _safe_between(self, stmt: Stmt) -> Stmt:
         """A pure Func that is computed at the loop forms the members' terms."""
-        is_between = isinstance(stmt, Stage) and stmt.func not in self.group.members
-        if is_between and stmt.number == 0 and self._at_the_loop(stmt.func):
-            return self._safe(stmt)
-        return stmt
+        if not isinstance(stmt, Stage) or stmt.func in self.group.members:
+            return stmt
+        return self._safe(stmt) if self._at_the_loop(stmt.func) else stmt
 
     def _check_other_consumers(self) -> None:
         """Nobody may read a member before the loop has ended."""

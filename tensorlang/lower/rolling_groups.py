@@ -93,7 +93,7 @@ def _members_first(algorithm: Algorithm, group: Group) -> tuple[FuncRecord, ...]
     producers = _producers(algorithm)
     names = [f.name for f in algorithm.funcs]
     at = names.index(group.anchor)
-    wanted = set(group.members) | set().union(*(producers[m] for m in group.members))
+    wanted = frozenset(group.members).union(*(producers[m] for m in group.members))
     early = [f for f in algorithm.funcs[at + 1 :] if f.name in wanted]
     late = [f for f in algorithm.funcs[at + 1 :] if f.name not in wanted]
     return (*algorithm.funcs[:at], *early, algorithm.funcs[at], *late)

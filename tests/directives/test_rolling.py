@@ -1,0 +1,210 @@
+"""rolling_update: softmax and attention in one pass, from plain definitions, with derived repairs."""
+
+import numpy as np
+import pytest
+
+from tensorlang import (
+    Func,
+    Input,
+    Param,
+    Pipeline,
+    RDom,
+    Schedule,
+    ScheduleError,
+    Size,
+    Var,
+    exp,
+    exp2,
+    f32,
+    fma,
+    max,
+    sum,
+)  # fmt: skip
+from tensorlang.ir.expr import Binary, Call, Expr, Load
+from tensorlang.ir.printer import print_expr
+from tensorlang.ir.repair import NoRepairError, Rolled, repair_of
+
+M, N, D = Size("M"), Size("N"), Size("D")
+i, j, d = Var("i"), Var("j"), Var("d")
+TARGETS = ["interpreter", pytest.param("c", marks=pytest.mark.cc), "triton"]
+
+
+def weighted(scaled: bool = False, causal: bool = False) -> Pipeline:
+    """O[i, d] = sum_j softmax_j(S[i, j]) V[j, d]"""
+    s, v = Input("S", f32, [M, N]), Input("V", f32, [N, D])
+    m, p, total, out = Func("m"), Func("p"), Func("l"), Func("O")
+
+    def over(name: str) -> RDom:
+        r = RDom(name, N)
+        return r.where(r <= i) if causal else r
+
+    a, b, c = over("a"), over("b"), over("c")
+    m[i] = max(s[i, a], over=a)
+    if scaled:
+        scale = Param("scale", f32)
+        p[i, j] = exp2(fma(s[i, j], scale, -m[i] * scale))
+    else:
+        p[i, j] = exp(s[i, j] - m[i])
+    total[i] = sum(p[i, b], over=b)
+    out[i, d] = sum(p[i, c] * v[c, d], over=c) / total[i]
+    return Pipeline("weighted", inputs=[s, v], outputs={out: [M, D]})
+
+
+def rolled(p: Pipeline, tile: int, *, between: bool = False) -> Schedule:
+    s = Schedule(p)
+    s["O"].split(i, "io", "ii", 4)
+    s["O_sum"].compute_at("O", "io")
+    s["O_sum"].update().split("c", "co", "ci", tile).reorder("co", "i", "d", "ci")
+    s["m"].rolling_update("O_sum", "co")
+    if between:
+        s["p"].compute_at("O_sum", "co")
+    return s
+
+
+def expected(s: np.ndarray, v: np.ndarray, scale: float | None = None, causal: bool = False):
+    s = s.astype(np.float64) * (1 if scale is None else scale * np.log(2))
+    if causal:
+        s = np.where(np.arange(s.shape[1]) <= np.arange(s.shape[0])[:, None], s, -np.inf)
+    with np.errstate(invalid="ignore"):
+        e = np.exp(s - s.max(1, keepdims=True))
+        return (e @ v.astype(np.float64)) / e.sum(1, keepdims=True)
+
+
+def draw(m: int, n: int, size: float = 3) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(m * 100 + n)
+    scores = rng.standard_normal((m, n)) * size
+    return scores.astype(np.float32), rng.standard_normal((n, 5)).astype(np.float32)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize(("m", "n"), [(7, 19), (3, 1)])
+def test_one_pass_over_slices_gives_the_definition(target, between, m, n):
+    p = weighted()
+    kernel = p.compile(rolled(p, 8, between=between), target)
+    s, v = draw(m, n)
+    got = np.asarray(kernel(s, v))
+    np.testing.assert_allclose(got, expected(s, v), rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_known_weights_by_slices_of_one(target):
+    p = weighted()
+    s = Schedule(p)
+    s["O_sum"].compute_root().update().reorder("c", "i", "d")
+    s["m"].rolling_update("O_sum", "c")
+    scores = np.log(np.array([[1, 2, 4]], np.float32))
+    got = p.compile(s, target)(scores, np.eye(3, dtype=np.float32))
+    np.testing.assert_allclose(got, [[1 / 7, 2 / 7, 4 / 7]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_leading_masked_slices_add_nothing_and_masked_rows_are_nan(target):
+    p = weighted()
+    kernel = p.compile(rolled(p, 4), target)
+    s, v = draw(6, 13)
+    s[1, :9] = -np.inf
+    s[2] = -np.inf
+    s[3, 4:] = -np.inf
+    s[4, 0] = 1e14
+    s[4, 1:] = -1.7e14
+    s[5] = -1000 - np.arange(13)
+    np.testing.assert_allclose(kernel(s, v), expected(s, v), rtol=2e-6, atol=2e-6)
+    assert np.isnan(np.asarray(kernel(s, v))[2]).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_scaled_exponent_is_repaired_by_the_same_scale(target):
+    p = weighted(scaled=True)
+    s, v = draw(7, 21)
+    got = p.compile(rolled(p, 8), target)(s, v, scale=0.25)
+    np.testing.assert_allclose(got, expected(s, v, 0.25), rtol=4e-6, atol=4e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_domain_with_a_predicate_is_rolled_with_it(target):
+    p = weighted(causal=True)
+    s, v = draw(11, 11)
+    s[7, :8] = -np.inf
+    got = p.compile(rolled(p, 4), target)(s, v)
+    np.testing.assert_allclose(got, expected(s, v, causal=True), rtol=2e-6, atol=2e-6)
+
+
+def test_the_text_of_a_rolled_schedule_parses_back():
+    p = weighted()
+    s = rolled(p, 8)
+    assert "s[m].rolling_update(O_sum, co)" in str(s)
+    assert Schedule.parse(str(s), p) == s
+
+
+def mean_first() -> Pipeline:
+    x, mean, spread, out = Input("X", f32, [M, N]), Func("mean"), Func("spread"), Func("out")
+    a, b = RDom("a", N), RDom("b", N)
+    mean[i] = sum(x[i, a], over=a)
+    spread[i] = sum((x[i, b] - mean[i]) * (x[i, b] - mean[i]), over=b)
+    out[i] = spread[i]
+    return Pipeline("spread", inputs=[x], outputs={out: [M]})
+
+
+def test_a_term_that_does_not_come_apart_is_shown():
+    p = mean_first()
+    s = Schedule(p)
+    s["spread"].compute_root().update().reorder("b", "i")
+    s["mean"].rolling_update("spread", "b")
+    with pytest.raises(ScheduleError, match="no-repair") as caught:
+        p.lower(s)
+    assert "X[spread.i, spread.b] - mean[spread.i]" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("apply", "code"),
+    [
+        (lambda s: s["m"].rolling_update("m", "c"), "unknown-func"),
+        (lambda s: s["m"].rolling_update("O", "i"), "not-a-reduction"),
+        (lambda s: s["m"].rolling_update("O_sum", "q"), "unknown-loop"),
+        (lambda s: s["m"].rolling_update("O_sum", "c"), "loop-not-outermost"),
+        (
+            lambda s: (
+                s["O_sum"].update().reorder("c", "i", "d"),
+                s["m"].rolling_update("O_sum", "c").update().split("a", "ao", "ai", 2),
+            ),
+            "domain-scheduled",
+        ),
+        (
+            lambda s: (
+                s["p"].compute_root(),
+                s["O_sum"].update().reorder("c", "i", "d"),
+                s["m"].rolling_update("O_sum", "c"),
+            ),
+            "other-consumer",
+        ),
+    ],
+)
+def test_what_cannot_be_rolled_is_refused(apply, code):
+    p = weighted()
+    s = Schedule(p)
+    s["O_sum"].compute_root()
+    with pytest.raises(ScheduleError) as caught:
+        apply(s)
+        p.lower(s)
+    assert caught.value.code == code
+
+
+def test_repairs_are_derived_factor_by_factor():
+    m = Load("m", (), 0, f32)
+    before, after = Load("old", (), 0, f32), Load("new", (), 0, f32)
+    rolled_values: dict[Expr, Rolled] = {m: Rolled(before, after)}
+    x = Load("x", (Var("r"),), 0, f32)
+    bound = frozenset(("r",))
+
+    def rho(term: Expr) -> str:
+        found = repair_of(term, rolled_values, bound)
+        return "1" if found is None else print_expr(found)
+
+    assert rho(x * 2) == "1"
+    assert rho(exp(x - m) * x) == "exp(old[] - new[])"
+    assert rho(x / m) == "old[]/new[]"
+    assert rho(exp(x * 3 - m * 3)) == "exp(-(3.0:f32*(new[] - old[])))"
+    for bad in (x + m, exp(x * m), Call("sin", (m,), f32), Binary("sub", x, m)):
+        with pytest.raises(NoRepairError):
+            repair_of(bad, rolled_values, bound)
