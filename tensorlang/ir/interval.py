@@ -6,53 +6,35 @@ Exact for linear forms, also where ranges depend on each other (j in [0, i], i i
 eliminated in the order of that dependence.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
 from tensorlang.ir.conditions import negated
 from tensorlang.ir.expr import Binary, Cast, Expr, Name, Promise, Select, Var
 from tensorlang.ir.facts import Facts, canonical, prove_le
+from tensorlang.ir.interval_arithmetic import (
+    EVERYWHERE,
+    Interval,
+    at_least,
+    floordiv,
+    greatest,
+    intersect,
+    least,
+    mod,
+    multiply,
+    prove_ge,
+    tighter,
+    union,
+)
 from tensorlang.ir.linear import Linear, factors_of, integer, product, single, to_expr, to_linear
 from tensorlang.ir.types import index
+
+__all__ = ["Interval", "bounds_of", "intersect", "sharpen", "union", "within"]
 
 Side = Literal["lo", "hi"]
 _SPLITS = 16
 _CONTEXTS = 32
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Interval:
-    """lo <= value <= hi; None where there is no bound."""
-
-    lo: Expr | None
-    hi: Expr | None
-
-
-EVERYWHERE = Interval(None, None)
-
-
-def union(a: Interval, b: Interval, facts: Facts = Facts.none) -> Interval:
-    """The smallest interval around both."""
-    lo = None if a.lo is None or b.lo is None else _least(a.lo, b.lo, facts)
-    hi = None if a.hi is None or b.hi is None else _greatest(a.hi, b.hi, facts)
-    return Interval(lo, hi)
-
-
-def intersect(a: Interval, b: Interval, facts: Facts = Facts.none) -> Interval:
-    """The values in both."""
-    lo = b.lo if a.lo is None else a.lo if b.lo is None else _greatest(a.lo, b.lo, facts)
-    hi = b.hi if a.hi is None else a.hi if b.hi is None else _least(a.hi, b.hi, facts)
-    return Interval(lo, hi)
-
-
-def _least(a: Expr, b: Expr, facts: Facts) -> Expr:
-    return facts.simplified(Binary("min", a, b))
-
-
-def _greatest(a: Expr, b: Expr, facts: Facts) -> Expr:
-    return facts.simplified(Binary("max", a, b))
 
 
 def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Interval:
@@ -103,25 +85,6 @@ def _sharpen_by(ranges: dict[str, Interval], name: str, form: Linear, facts: Fac
     bound = facts.simplified(Binary("floordiv", highest, integer(abs(k))))
     new = Interval(facts.simplified(-bound), None) if k > 0 else Interval(None, bound)
     ranges[name] = intersect(ranges[name], new, facts)
-
-
-def _prove_ge(a: Expr, b: Expr, facts: Facts) -> bool:
-    return prove_le(b, a, facts)
-
-
-def _tighter(
-    old: Expr | None, new: Expr, is_looser: Callable[[Expr, Expr, Facts], bool], facts: Facts
-) -> Expr:
-    if old is None or is_looser(old, new, facts):
-        return new
-    if is_looser(new, old, facts):
-        return old
-    return new if _weight(new) <= _weight(old) else old
-
-
-def _weight(e: Expr) -> int:
-    form = to_linear(e)
-    return sum(1 + 2 * len(atom.children) for atom in form.terms) + bool(form.constant)
 
 
 def _wraps(inner: Expr, narrow: Cast) -> bool:
@@ -248,14 +211,14 @@ class _Bounds:
             return (self._extremum((atom.op == "min") == (coefficient > 0), ends, side),)
         return None
 
-    def _extremum(self, least: bool, ends: list[Expr | None], side: Side) -> Expr | None:
+    def _extremum(self, is_min: bool, ends: list[Expr | None], side: Side) -> Expr | None:
         """An end of the min (or max) of two values with these ends."""
         known = [end for end in ends if end is not None]
         if len(known) < len(ends):
             # min(a, b) is at most either, so that one end bounds it from above.
-            bounded = known and least == (side == "hi")
+            bounded = known and is_min == (side == "hi")
             return known[0] if bounded else None
-        return (_least if least else _greatest)(known[0], known[1], self.facts)
+        return (least if is_min else greatest)(known[0], known[1], self.facts)
 
     def interval(self, e: Expr) -> Interval:
         """The interval of an atom or of a canonical expression."""
@@ -268,13 +231,13 @@ class _Bounds:
     def _also_known(self, e: Expr, found: Interval) -> Interval:
         """The tighter of an interval and what facts and dtypes say of the expression as a whole."""
         said = self._said(e)
-        lo = found.lo if said.lo is None else _tighter(found.lo, said.lo, prove_le, self.facts)
-        hi = found.hi if said.hi is None else _tighter(found.hi, said.hi, _prove_ge, self.facts)
-        least, most = self.facts.known.range_of_term(e)
-        if least is not None and (lo is None or prove_le(lo, integer(least), self.facts)):
-            lo = integer(least)
-        if most is not None and (hi is None or prove_le(integer(most), hi, self.facts)):
-            hi = integer(most)
+        lo = found.lo if said.lo is None else tighter(found.lo, said.lo, prove_le, self.facts)
+        hi = found.hi if said.hi is None else tighter(found.hi, said.hi, prove_ge, self.facts)
+        first, last = self.facts.known.range_of_term(e)
+        if first is not None and (lo is None or prove_le(lo, integer(first), self.facts)):
+            lo = integer(first)
+        if last is not None and (hi is None or prove_le(integer(last), hi, self.facts)):
+            hi = integer(last)
         return Interval(lo, hi)
 
     def _said(self, e: Expr) -> Interval:
@@ -284,8 +247,8 @@ class _Bounds:
             if abs(form.terms[e]) == 1 and not any(map(self.varies, form.without(e).terms)):
                 upper = form.terms[e] < 0
                 end = to_expr(form.without(e) * (1 if upper else -1))
-                looser = _prove_ge if upper else prove_le
-                ends[upper] = _tighter(ends[upper], end, looser, self.facts)
+                looser = prove_ge if upper else prove_le
+                ends[upper] = tighter(ends[upper], end, looser, self.facts)
         return Interval(ends[False], ends[True])
 
     def _of(self, e: Expr) -> Interval:
@@ -325,15 +288,15 @@ class _Bounds:
                 return Interval(self.end(form, "lo"), self.end(form, "hi"))
             case Binary(op="min" | "max"):
                 a, b = self._of(e.a), self._of(e.b)
-                least = e.op == "min"
-                lo = self._extremum(least, [a.lo, b.lo], "lo")
-                return Interval(lo, self._extremum(least, [a.hi, b.hi], "hi"))
+                is_min = e.op == "min"
+                lo = self._extremum(is_min, [a.lo, b.lo], "lo")
+                return Interval(lo, self._extremum(is_min, [a.hi, b.hi], "hi"))
             case Binary(op="mul"):
                 return self._product(e)
             case Binary(op="floordiv"):
-                return self._quotient(e)
+                return floordiv(self._of(e.a), self._of(e.b), self.facts)
             case Binary(op="mod"):
-                return self._remainder(e)
+                return mod(self._of(e.a), self._of(e.b), self.facts)
             case Select():
                 return self._select(e)
             case Promise():
@@ -341,7 +304,7 @@ class _Bounds:
             case Cast(a=Cast(a=inner) as narrow) if _wraps(inner, narrow):
                 # Wrapping makes no value larger that is not below the range of its dtype.
                 value = self._of(inner)
-                above = self._at_least(value.lo, narrow.dtype.lowest)
+                above = at_least(self.facts, value.lo, narrow.dtype.lowest)
                 return Interval(None, value.hi if above else None)
             case _:
                 return EVERYWHERE
@@ -352,56 +315,8 @@ class _Bounds:
         moving = [self._of(f) for f in factors if self.varies(f)]
         result = Interval(*(2 * [product(*fixed) if fixed else integer(1)]))
         for interval in moving:
-            result = self._times(result, interval)
+            result = multiply(result, interval, self.facts)
         return result
-
-    def _times(self, a: Interval, b: Interval) -> Interval:
-        if a.lo is not None and a.lo is a.hi:
-            low, high = (self._made("mul", a.lo, end) for end in (b.lo, b.hi))
-            if self._at_least(a.lo, 0):
-                return Interval(low, high)
-            if prove_le(a.lo, integer(0), self.facts):
-                return Interval(high, low)
-            return union(Interval(low, low), Interval(high, high), self.facts)
-        if self._at_least(a.lo, 0) and self._at_least(b.lo, 0):
-            return Interval(self._made("mul", a.lo, b.lo), self._made("mul", a.hi, b.hi))
-        corners = [self._made("mul", x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
-        result = Interval(corners[0], corners[0])
-        for corner in corners[1:]:
-            result = union(result, Interval(corner, corner), self.facts)
-        return result
-
-    def _made(self, op: str, a: Expr | None, b: Expr | None) -> Expr | None:
-        return None if a is None or b is None else self.facts.simplified(Binary(op, a, b))
-
-    def _at_least(self, e: Expr | None, least: int) -> bool:
-        return e is not None and self.facts.nonnegative(to_linear(e).shifted(-least))
-
-    def _quotient(self, e: Binary) -> Interval:
-        y, n = self._of(e.a), self._of(e.b)
-        if n.lo is n.hi:
-            if not self._at_least(n.lo, 0):
-                return EVERYWHERE
-            return Interval(self._made("floordiv", y.lo, n.lo), self._made("floordiv", y.hi, n.lo))
-        if not (self._at_least(n.lo, 1) and self._at_least(y.lo, 0)):
-            return EVERYWHERE
-        lo = integer(0) if n.hi is None else self._made("floordiv", y.lo, n.hi)
-        return Interval(lo, self._made("floordiv", y.hi, n.lo))
-
-    def _remainder(self, e: Binary) -> Interval:
-        y, n = self._of(e.a), self._of(e.b)
-        if not self._at_least(n.lo, 0):
-            return EVERYWHERE
-        if n.lo is n.hi and y.lo is not None and y.hi is not None and self._at_least(n.lo, 1):
-            first, last = (self._made("floordiv", end, n.lo) for end in (y.lo, y.hi))
-            if first is last:
-                return Interval(self._made("mod", y.lo, n.lo), self._made("mod", y.hi, n.lo))
-        hi = None if n.hi is None else self.facts.simplified(n.hi - 1)
-        if not self._at_least(n.lo, 1):
-            hi = self._made("max", hi, integer(0))
-        if hi is None or (y.hi is not None and self._at_least(y.lo, 0)):
-            hi = y.hi if hi is None or prove_le(y.hi, hi, self.facts) else hi
-        return Interval(integer(0), hi)
 
     def _select(self, e: Select) -> Interval:
         """The union of both sides, each where the condition lets it be chosen."""
