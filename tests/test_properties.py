@@ -1,7 +1,8 @@
 """The promise of the whole project: a schedule never changes the numbers.
 
 A pipeline of a small family, a legal schedule and odd sizes are drawn, and every target is
-compared with what the algorithm says.  TENSORLANG_EXAMPLES=10000 asks for more examples than CI has time for.
+compared with what the algorithm says.  TENSORLANG_EXAMPLES=10000 asks for more examples than CI
+has time for.
 """
 
 import os

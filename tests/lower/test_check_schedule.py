@@ -1,0 +1,53 @@
+"""What only the whole schedule shows wrong, at the line of the directive."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tensorlang import Schedule, ScheduleError
+from tests.lower.algorithms import i, j, rows
+
+
+def ragged_lanes(s: Schedule) -> None:
+    s["g"].split(j, "jo", "ji", 4, tail="ragged").vectorize("ji")
+
+
+def blocks_apart(s: Schedule) -> None:
+    s["g"].parallel(i).gpu_blocks(j)
+
+
+def blocks_in_blocks(s: Schedule) -> None:
+    s["g"].gpu_blocks(i)
+    s["f"].compute_at("g", i).gpu_blocks(j)
+
+
+def stored_inside(s: Schedule) -> None:
+    s["f"].compute_at("g", i).store_at("g", j)
+
+
+def shared(s: Schedule) -> None:
+    s["g"].parallel(i)
+    s["f"].store_root().compute_at("g", i)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        (ragged_lanes, "lanes-not-constant"),
+        (blocks_apart, "gpu-blocks-apart"),
+        (blocks_in_blocks, "nested-gpu-blocks"),
+        (stored_inside, "store-inside-compute"),
+        (shared, "shared-storage"),
+    ],
+)
+def test_a_schedule_that_cannot_be_lowered_is_refused(
+    wrong: Callable[[Schedule], None], code: str
+) -> None:
+    pipeline = rows()
+    s = Schedule(pipeline)
+    wrong(s)
+    with pytest.raises(ScheduleError) as caught:
+        pipeline.lower(s)
+    assert caught.value.code == code
+    assert caught.value.span is not None
+    assert caught.value.span.path == __file__

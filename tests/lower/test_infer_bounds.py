@@ -1,0 +1,78 @@
+"""Each Func over what is needed of it where it is computed; tiles of constant extent."""
+
+import numpy as np
+
+from tensorlang import Func, Input, Pipeline, Schedule, clamp, i32, repeat_edge
+from tensorlang.ir.expr import Const
+from tensorlang.ir.stmt import Allocate, walk
+from tests.lower.algorithms import M, N, i, j, rows, two_stages
+from tests.lower.between import around, run, text
+
+
+def extents(program) -> list[list[int | None]]:
+    """The constant extents of each allocation; None where one is no constant."""
+    names = {}
+    found = []
+    for s in walk(program.body):
+        if hasattr(s, "value"):
+            names[s.var] = s.value
+        if isinstance(s, Allocate):
+            dims = [names.get(str(d.extent), d.extent) for d in s.buffer.dims]
+            found.append([int(e.value) if isinstance(e, Const) else None for e in dims])
+    return found
+
+
+def test_a_tile_of_the_consumer_needs_a_tile_of_constant_extent(golden) -> None:
+    pipeline = two_stages()
+    s = Schedule(pipeline)
+    s["g"].split(i, "io", "ii", 16)
+    s["f"].compute_at("g", "io")
+    before, after = around(pipeline, s, "infer_bounds")
+    golden(text(after))
+    assert extents(after) == [[17]]
+    values = np.arange(38, dtype=np.int32)
+    assert np.array_equal(run(pipeline, before, values), run(pipeline, after, values))
+
+
+def test_one_row_of_the_consumer_needs_one_row(golden) -> None:
+    pipeline = rows()
+    s = Schedule(pipeline)
+    s["f"].compute_at("g", i)
+    before, after = around(pipeline, s, "infer_bounds")
+    golden(text(after))
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert np.array_equal(run(pipeline, before, values), run(pipeline, after, values))
+
+
+def test_a_tile_beside_the_edge_computes_nothing_past_it() -> None:
+    # What is allocated is a whole tile; what is needed ends with the array.
+    pipeline = two_stages()
+    s = Schedule(pipeline)
+    s["g"].split(i, "io", "ii", 16)
+    s["f"].compute_at("g", "io")
+    values = np.arange(18, dtype=np.int32)
+    kernel = pipeline.compile(s, target="interpreter")  # which checks every access
+    assert np.array_equal(kernel(values), 2 * (values[1:] + values[:-1]))
+
+
+def test_a_clamped_index_needs_no_more_than_its_range() -> None:
+    a, f, g = Input("A", i32, [N]), Func("f"), Func("g")
+    f[i] = repeat_edge(a)[i - 1]
+    g[i] = f[clamp(a[i], 0, 4)]
+    pipeline = Pipeline("gather", inputs=[a], outputs={g: [N]})
+    s = Schedule(pipeline)
+    s["f"].compute_root()
+    assert extents(around(pipeline, s, "infer_bounds")[1]) == [[5]]
+    s["f"].compute_at("g", i)
+    assert extents(around(pipeline, s, "infer_bounds")[1]) == [[1]]
+
+
+def test_a_stencil_in_two_dimensions_needs_a_halo() -> None:
+    a, f, g = Input("A", i32, [M + 2, N + 4]), Func("f"), Func("g")
+    f[i, j] = a[i, j] + 1
+    g[i, j] = f[i, j] + f[i + 2, j + 4]
+    pipeline = Pipeline("halo", inputs=[a], outputs={g: [M, N]})
+    s = Schedule(pipeline)
+    s["g"].tile(i, j, "io", "jo", "ii", "ji", 8, 16)
+    s["f"].compute_at("g", "jo")
+    assert extents(around(pipeline, s, "infer_bounds")[1]) == [[10, 20]]
