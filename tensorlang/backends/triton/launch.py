@@ -23,6 +23,7 @@ from tensorlang.backends.triton.signature import (
     signature,
 )
 from tensorlang.backends.triton.storage import next_power_of_two
+from tensorlang.backends.triton.warps import usual_warps
 from tensorlang.ir.types import DType
 
 _SCALARS = {
@@ -128,8 +129,10 @@ class Launcher:
             constexprs=constants(self.text, key),
             attrs=hints(self.text, key),
         )
+        extents = {row[1]: e for row, e in zip(self.text.extents, key.extents, strict=True)}
+        warps = self.text.kernel.warps or usual_warps(self.text.kernel, extents)
         # Fusion would contract a*b + c of the algorithm into one rounding.
-        options = {"num_warps": self.text.kernel.warps or 4, "enable_fp_fusion": False}
+        options = {"num_warps": warps, "enable_fp_fusion": False}
         return triton.compile(source, target=target, options=options)
 
 

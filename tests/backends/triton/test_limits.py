@@ -26,7 +26,9 @@ def test_a_row_is_refused_at_the_call() -> None:
 
 def test_a_large_reduction_without_the_matrix_unit_is_refused() -> None:
     text = programs.with_tiles(programs.LINEAR_RELU, 128, 64)
-    text = text.replace("f32(A[C.i, C.k])*f32(B[C.k, C.j])", "max(f32(A[C.i, C.k]), f32(B[C.k, C.j]))")
+    text = text.replace(
+        "f32(A[C.i, C.k])*f32(B[C.k, C.j])", "max(f32(A[C.i, C.k]), f32(B[C.k, C.j]))"
+    )
     with pytest.raises(TargetError, match="without the matrix unit takes at most 131072"):
         compiled(text)
 
