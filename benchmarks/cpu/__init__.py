@@ -15,7 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.case import Call, Case, Mode, Place
-from benchmarks.cpu import attention, bilateral, blur, conv, harris, matmul, networks, unsharp
+from benchmarks.cpu import (
+    attention,
+    bilateral,
+    blur,
+    conv,
+    harris,
+    laplacian,
+    matmul,
+    networks,
+    unsharp,
+)
 from benchmarks.results import Results
 from benchmarks.run import measure
 from benchmarks.timing import Clock, FakeClock, Sample, wall_times
@@ -27,6 +37,7 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "unsharp": unsharp.cases,
     "conv": conv.cases,
     "bilateral": bilateral.cases,
+    "laplacian": laplacian.cases,
     "networks": networks.cases,
     "attention": attention.cases,
 }
