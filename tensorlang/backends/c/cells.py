@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
+from tensorlang.backends.c.rewriting import replace_names
 from tensorlang.ir.expr import Expr
 from tensorlang.ir.linear import Linear
 from tensorlang.ir.stmt import (
@@ -83,6 +84,14 @@ def _accesses(stmt: Stmt, buffer: str, scope: Scope, unit: Unit) -> Iterator[_Ac
         inner = replace(scope, lane=lane)
         yield from _accesses(stmt.body, buffer, inner, unit)
         return
+    if _is_lane_by_lane(stmt, scope) and _touches(stmt, buffer):
+        # One element after another, in memory.
+        yield _Access(None, False)
+        return
+    if isinstance(stmt, Let) and scope.varies(stmt.value):
+        body = replace_names(stmt.body, {stmt.var: stmt.value})
+        yield from _accesses(body, buffer, scope, unit)
+        return
     if isinstance(stmt, Store):
         if stmt.buffer == buffer:
             for component in range(len(stmt.values)):
@@ -94,6 +103,26 @@ def _accesses(stmt: Stmt, buffer: str, scope: Scope, unit: Unit) -> Iterator[_Ac
         yield _Access(None, False)
     for child in children_of(stmt):
         yield from _accesses(child, buffer, scope, unit)
+
+
+def _is_lane_by_lane(stmt: Stmt, scope: Scope) -> bool:
+    """Whether what a statement does differs in shape from lane to lane."""
+    match stmt:
+        case For():
+            return scope.varies(stmt.min) or scope.varies(stmt.extent)
+        case Let():
+            return scope.varies(stmt.value) and bool(stmt.value.reads)
+        case If():
+            return scope.varies(stmt.condition) and bool(stmt.condition.reads)
+        case _:
+            return False
+
+
+def _touches(stmt: Stmt, buffer: str) -> bool:
+    return any(
+        (isinstance(s, Store) and s.buffer == buffer) or any(buffer in e.reads for e in exprs_of(s))
+        for s in walk(stmt)
+    )
 
 
 def _loads(values: tuple[Expr, ...], buffer: str, scope: Scope, unit: Unit) -> Iterator[_Access]:

@@ -57,6 +57,16 @@ program p(N; A: f32[N]) -> B: f32[N]:
   vectorized x in [0, N):
     B[x] = A[min(max(x - 2, 0), N - 1)] + A[min(max(x + 3, 0), N - 1)]
 """,
+    "a reduction whose bounds differ from lane to lane": """
+program p(N, K; A: f32[N]) -> B: f32[N]:
+  parallel y in [0, 1):
+    vectorized x in [0, N):
+      B[x] = 1.0:f32
+    vectorized x in [0, N):
+      for reduction o in [0, K):
+        for reduction r in [0, min(x + 1, 3)):
+          B[x] = B[x] + A[x - r]
+""",
     "gathers: strided, divided, by data": """
 program p(N; A: f32[N], I: i32[N]) -> B: f32[N]:
   vectorized x in [0, N):
