@@ -83,7 +83,7 @@ class RFactor(Directive):
                 nest=nest,
             )
         scheduled = [b.name for b in nest.bindings if b.name in pure]
-        if scheduled or any(inner.ragged for inner in nest.loops):
+        if scheduled or any(nest.needed_by(inner) for inner in nest.loops):
             raise self.error(
                 "loops-scheduled",
                 what,

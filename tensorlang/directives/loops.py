@@ -61,7 +61,13 @@ class Split(Directive):
         binding = Binding(self.old, old.min + position, guard)
         ragged = Ragged(self.outer, self.factor, old.extent, ONE) if self.tail == "ragged" else None
         made = (
-            replace(old, name=self.outer, min=ZERO, extent=ceil_div(old.extent, self.factor)),
+            replace(
+                old,
+                name=self.outer,
+                min=ZERO,
+                extent=ceil_div(old.extent, self.factor),
+                ragged=None,
+            ),
             replace(
                 old,
                 name=self.inner,
@@ -190,10 +196,20 @@ class Fuse(Directive):
         """How the extent of the fused loop depends on a loop further out."""
         if inner.ragged and inner.ragged.outer == outer.name:
             return None
+        what = f"cannot fuse {self.outer!r} and {self.inner!r} of {nest.stage!r}"
+        if outer.name in nest.needed_by(inner):
+            raise self.error(
+                "ragged-inside",
+                what,
+                why=f"the extent of {self.inner!r} depends on {self.outer!r}",
+                fix="fuse the loops of a ragged split before either is split again, or split with "
+                "another tail",
+                nest=nest,
+            )
         if outer.ragged and inner.ragged:
             raise self.error(
                 "two-ragged-loops",
-                f"cannot fuse {self.outer!r} and {self.inner!r} of {nest.stage!r}",
+                what,
                 why="the extents of both depend on loops further out",
                 fix="fuse each with the loop that its extent depends on first",
                 nest=nest,
@@ -235,11 +251,12 @@ class Reorder(Directive):
     def _check(self, state: State, nest: Nest, loops: tuple[Loop, ...]) -> None:
         names = [loop.name for loop in loops]
         for at, loop in enumerate(loops):
-            if loop.ragged and loop.ragged.outer in names[at:]:
+            outside = sorted(nest.needed_by(loop).intersection(names[at:]))
+            if outside:
                 raise self.error(
                     "ragged-outside",
-                    f"cannot put {loop.name!r} of {nest.stage!r} outside {loop.ragged.outer!r}",
-                    why=f"its extent depends on {loop.ragged.outer!r}",
+                    f"cannot put {loop.name!r} of {nest.stage!r} outside {outside[0]!r}",
+                    why=f"its extent depends on {outside[0]!r}",
                     fix="keep it inside, or split with another tail",
                     nest=nest,
                 )

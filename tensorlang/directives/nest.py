@@ -86,6 +86,19 @@ class Nest:
     def find(self, name: str) -> Loop | None:
         return next((loop for loop in self.loops if loop.name == name), None)
 
+    def needed_by(self, loop: Loop) -> frozenset[str]:
+        """The loops on which the range of a loop depends, also through what was split or fused."""
+        values = {binding.name: binding.value for binding in self.bindings}
+        found: set[str] = set()
+        waiting = [*loop.min.free, *loop.extent.free]
+        while waiting:
+            name = waiting.pop()
+            if name in values:
+                waiting.extend(values[name].free)
+            elif self.find(name) is not None:
+                found.add(name)
+        return frozenset(found)
+
     def update(self, name: str, change: Callable[[Loop], Loop]) -> "Nest":
         """The nest with one loop changed."""
         loops = tuple(change(loop) if loop.name == name else loop for loop in self.loops)

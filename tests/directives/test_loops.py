@@ -176,3 +176,20 @@ def test_a_ragged_loop_stays_inside_the_loop_that_its_extent_depends_on():
     s["C"].split(i, "io", "ii", 8, tail="ragged")
     with pytest.raises(ScheduleError, match="ragged-outside"):
         s["C"].reorder("ii", "io")
+
+
+def test_a_ragged_loop_stays_inside_what_the_loop_it_depends_on_was_split_into():
+    s = Schedule(matmul())
+    s["C"].split(i, "io", "ii", 8, tail="ragged").split("io", "ioo", "ioi", 2)
+    for order in (("ii", "ioo", "ioi"), ("ioo", "ii", "ioi")):
+        with pytest.raises(ScheduleError, match="ragged-outside"):
+            s["C"].reorder(*order)
+    with pytest.raises(ScheduleError, match="ragged-inside"):
+        s["C"].fuse("ioi", "ii", "t")
+
+
+def test_part_of_a_ragged_loop_has_no_exact_total():
+    s = Schedule(matmul())
+    s["C"].split(i, "io", "ii", 8, tail="ragged").split("ii", "iio", "iii", 4)
+    with pytest.raises(ScheduleError, match="ragged-inside"):
+        s["C"].fuse("io", "iio", "t")
