@@ -68,6 +68,7 @@ from tensorlang.ir.types import (
 )
 from tensorlang.ir.types import bool_ as bool
 from tensorlang.kernel import Kernel
+from tensorlang.module import Module, load, parse
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import all, any, argmax, argmin, max, min, prod, sum
 from tensorlang.schedule import Schedule
@@ -82,6 +83,7 @@ __all__ = [
     "Input",
     "InternalError",
     "Kernel",
+    "Module",
     "Param",
     "ParseError",
     "Pipeline",
@@ -123,6 +125,7 @@ __all__ = [
     "i64",
     "isinf",
     "isnan",
+    "load",
     "log",
     "log2",
     "max",
@@ -131,6 +134,7 @@ __all__ = [
     "minimum",
     "mirror_image",
     "mirror_interior",
+    "parse",
     "pow",
     "prod",
     "promise",

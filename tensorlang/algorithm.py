@@ -8,10 +8,12 @@ Func, Input and RDom (func.py, domain.py) write such records; a Pipeline closes 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from tensorlang.ir.expr import Expr, Param, Size
 from tensorlang.ir.types import DType
+from tensorlang.ir.walk import postorder
 from tensorlang.span import Span
 
 
@@ -78,7 +80,10 @@ class InputRecord:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Algorithm:
-    """A closed algorithm; `funcs` come producers first, `outputs` in the user's order."""
+    """A closed algorithm; `funcs` come producers first, `outputs` in the user's order.
+
+    Two are equal when all but the places they were written in is.
+    """
 
     name: str
     inputs: tuple[InputRecord, ...]
@@ -87,12 +92,48 @@ class Algorithm:
     funcs: tuple[FuncRecord, ...]
     outputs: tuple[tuple[str, tuple[Expr, ...]], ...]
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Algorithm) and _same(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(f.name for f in self.funcs), self.sizes, self.params))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To pickle: operands before what uses them, so that deep expressions need no recursion."""
+        shapes = [e for a in self.inputs for e in a.shape] + [e for _, s in self.outputs for e in s]
+        definitions = (d for f in self.funcs for d in f.definitions)
+        parts = (e for d in definitions for e in exprs_of_definition(d))
+        nodes = tuple(postorder(*shapes, *parts))
+        return _unpickled, (nodes, *(getattr(self, f.name) for f in fields(self)))
+
     def func(self, name: str) -> FuncRecord:
         return next(f for f in self.funcs if f.name == name)
 
     def consumers(self, name: str) -> tuple[str, ...]:
         """The Funcs that read `name`, in order, without itself."""
         return tuple(f.name for f in self.funcs if f.name != name and name in reads_of(f))
+
+
+def _unpickled(nodes: tuple[Expr, ...], *parts: Any) -> Algorithm:
+    return Algorithm(*parts)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equality of records, but for where they were written; of expressions it is identity."""
+    if isinstance(a, Expr) or a is b:
+        return a is b
+    kind = type(a)  # pyright: ignore[reportUnknownVariableType]
+    if kind is not type(b):
+        return False
+    if kind is tuple:
+        return len(a) == len(b) and all(map(_same, a, b))
+    if not isinstance(a, _RECORDS):
+        return bool(a == b)
+    names = (f.name for f in fields(a) if f.name != "span")
+    return all(_same(getattr(a, name), getattr(b, name)) for name in names)
+
+
+_RECORDS = (Algorithm, InputRecord, FuncRecord, Definition, Domain)
 
 
 def reads_of(func: FuncRecord) -> frozenset[str]:

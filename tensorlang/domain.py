@@ -5,6 +5,7 @@ by its Var, and a Reduction by a read of the Func that it becomes.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tensorlang.algorithm import Domain
 from tensorlang.errors import DefinitionError
@@ -84,6 +85,13 @@ class RDom(Operators):
             ),
         )
 
+    @staticmethod
+    def over(domain: Domain) -> "RDom":
+        """The RDom of a record."""
+        made = object.__new__(RDom)
+        made.domain = domain
+        return made
+
     def where(self, condition: Operand) -> "RDom":
         """The domain without the points at which `condition` (over its variables) is false."""
         test = as_expr(condition)
@@ -95,11 +103,7 @@ class RDom(Operators):
                 fix="compare, as in r.where(r[0] <= r[1])",
             )
         old = self.domain.where
-        made = object.__new__(RDom)
-        made.domain = Domain(
-            self.domain.name, self.domain.dims, test if old is None else old & test
-        )
-        return made
+        return RDom.over(replace(self.domain, where=test if old is None else old & test))
 
     def __getitem__(self, axis: int) -> RVar:
         if not isinstance(axis, int) or not 0 <= axis < len(self.domain.dims):  # pyright: ignore[reportUnnecessaryIsInstance]

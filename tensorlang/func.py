@@ -173,7 +173,7 @@ class Func:
         elif not self.definitions:
             _define_pure(self, key, values)
         else:
-            _define_update(self, key, values)
+            define_update(self, key, values)
 
     def record(self) -> FuncRecord:
         definitions = tuple(self.definitions)
@@ -212,12 +212,13 @@ def _define_reduction(func: Func, key: object, reduction: Reduction) -> None:
         # f[x] is the index alone; its (value, index) pairs are a Func of their own.
         _define_pure(func, key, (reduction,))
         return
-    _reduce(func, key, reduction)
+    define_reduced(func, key, reduction)
 
 
-def _reduce(func: Func, key: object, reduction: Reduction) -> None:
+def define_reduced(func: Func, key: object, reduction: Reduction) -> None:
+    """The pure definition and the update that a reduction is; of argmax, with its pairs."""
     _define_pure(func, key, start_of(reduction))
-    _define_update(func, key, step_of(reduction, _parts(func[key])), reduction.domain)
+    define_update(func, key, step_of(reduction, _parts(func[key])), reduction.domain)
     if reduction.initial is None and reduction.op in ("min", "max", "argmin", "argmax"):
         func.definitions[-1] = replace(func.definitions[-1], needs_point=True)
 
@@ -226,9 +227,10 @@ def _parts(current: Expr | TupleAccess) -> tuple[Expr, ...]:
     return tuple(current) if isinstance(current, TupleAccess) else (current,)
 
 
-def _define_update(
+def define_update(
     func: Func, key: object, values: tuple[object, ...], domain: Domain | None = None
 ) -> None:
+    """Add an update, over a domain where it has one that its variables do not tell."""
     what = f"Func '{func.name}'"
     if len(values) != len(func.dtypes):
         raise DefinitionError(
@@ -334,7 +336,7 @@ def _lift(home: Func, reduction: Reduction) -> Expr:
     body = rewrite(reduction.body, unbind)
     initial = None if reduction.initial is None else rewrite(reduction.initial, unbind)
     whole = Reduction(reduction.op, body, domain, initial, reduction.dtype)
-    _reduce(lifted, key, whole)
+    define_reduced(lifted, key, whole)
     home.depends[lifted.name] = lifted
     component = len(lifted.dtypes) - 1
     return Load(lifted.name, key, component, lifted.dtypes[component])

@@ -48,9 +48,22 @@ class Pipeline:
         inputs: Sequence[Input],
         outputs: Mapping[Func, Sequence[Operand]],
     ) -> None:
-        self._algorithm = close_algorithm(name, inputs, outputs)
-        self._asserts = check_inputs(self._algorithm)
+        self._take(close_algorithm(name, inputs, outputs))
+
+    @classmethod
+    def of(cls, algorithm: Algorithm) -> "Pipeline":
+        """The Pipeline of a record, such as one that was parsed or unpickled."""
+        made = object.__new__(cls)
+        made._take(algorithm)
+        return made
+
+    def _take(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
+        self._asserts = check_inputs(algorithm)
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pipeline.of, (self._algorithm,)
 
     @property
     def name(self) -> str:
@@ -120,7 +133,7 @@ class Pipeline:
         return self._asserts
 
     def _own(self, schedule: Schedule) -> Schedule:
-        if schedule.algorithm is not self._algorithm:
+        if schedule.algorithm != self._algorithm:
             raise ScheduleError(
                 "other-pipeline",
                 f"a schedule of {schedule.algorithm.name!r} is used with Pipeline {self.name!r}",

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, Protocol, TypeAlias, cast
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.directives import DIRECTIVES, Directive, State, hardware
@@ -29,11 +30,12 @@ from tensorlang.directives.placement import (
 )
 from tensorlang.directives.rolling import RollingUpdate
 from tensorlang.directives.storage import AlignStorage, FoldStorage, Memory, StoreIn
-from tensorlang.errors import InternalError, ParseError, ScheduleError
+from tensorlang.errors import InternalError, ScheduleError
 from tensorlang.ir.loop_nest import loop_nest
 from tensorlang.lower import lower_stages
-from tensorlang.span import Span, caller_span
-from tensorlang.text.schedules import DirectiveCall, parse_directives
+from tensorlang.schedule_text import MISFITS, check_stage, directive_of, misfit
+from tensorlang.span import caller_span
+from tensorlang.text.schedules import HEADER, DirectiveCall, parse_directives
 
 
 class Named(Protocol):
@@ -85,13 +87,7 @@ class Schedule:
 
     def __getitem__(self, func: FuncName) -> "Stage":
         name = _name(func)
-        if name not in self._state.funcs and name not in self._inputs:
-            raise ScheduleError(
-                "unknown-func",
-                f"Pipeline {self.algorithm.name!r} has no Func {name!r} to schedule",
-                why="a schedule names the Funcs that the outputs need",
-                fix=f"its Funcs are {', '.join(self._state.funcs)}",
-            )
+        check_stage(self._state, name, 0)
         return Stage(self, name, 0)
 
     @property
@@ -118,10 +114,7 @@ class Schedule:
 
     def copy(self) -> "Schedule":
         """A Schedule with the same directives, which can then go its own way."""
-        made = Schedule(self.algorithm)
-        for a in self.applied:
-            made.apply(a.func, a.number, a.directive)
-        return made
+        return _replayed(self.algorithm, self.applied)
 
     __copy__ = copy
 
@@ -153,7 +146,7 @@ class Schedule:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
             return NotImplemented
-        return self.algorithm is other.algorithm and str(self) == str(other)
+        return self.algorithm == other.algorithm and str(self) == str(other)
 
     def __hash__(self) -> int:
         return hash((self.algorithm.name, str(self)))
@@ -170,24 +163,38 @@ class Schedule:
     ) -> "Schedule":
         """The Schedule that `text` (as printed by `str`) describes, for `pipeline`.
 
-        Raises: ParseError (syntax, unknown-directive, bad-arguments), ScheduleError as each
-            directive does; both point into the text.
+        Raises: ParseError: unexpected-text, unknown-version, unknown-func, unknown-directive,
+            bad-arguments; ScheduleError: as each directive does, and algorithm-changed where
+            several Funcs or loops are missing.  All point into the text.
         """
-        made = Schedule(pipeline)
-        for call in parse_directives(text, path):
-            if call.func not in made.state.funcs and call.func not in made._inputs:
-                raise _parse_error(
-                    "unknown-func",
-                    f"Pipeline {made.algorithm.name!r} has no Func {call.func!r}",
-                    "a schedule names the Funcs that the outputs need",
-                    f"its Funcs are {', '.join(made.state.funcs)}",
-                    call.span,
-                )
-            stage = Stage(made, call.func, 0)
-            if call.number:
-                stage = stage.update(call.number - 1)
-            made.apply(call.func, call.number, _directive_of(call))
-        return made
+        algorithm = pipeline if isinstance(pipeline, Algorithm) else pipeline.algorithm
+        return Schedule.of_calls(algorithm, parse_directives(text, path))
+
+    @staticmethod
+    def of_calls(algorithm: Algorithm, calls: Iterable[DirectiveCall]) -> "Schedule":
+        """The Schedule that the calls of a text write."""
+        return _written(algorithm, ((c.func, c.number, directive_of(c)) for c in calls))
+
+    def on(self, pipeline: HasAlgorithm | Algorithm) -> "Schedule":
+        """The same directives, by name, on another algorithm, such as this one after a change.
+
+        Raises: ScheduleError: algorithm-changed, with each Func and loop that is missing; or as the
+            directive does that is not legal there.
+        """
+        algorithm = pipeline if isinstance(pipeline, Algorithm) else pipeline.algorithm
+        return _written(algorithm, ((a.func, a.number, a.directive) for a in self.applied))
+
+    def save(self, path: str | Path) -> None:
+        """Write the schedule as text, with the version of its language in the first line."""
+        Path(path).write_text(f"{HEADER}\n{self}\n", encoding="utf-8")
+
+    @staticmethod
+    def load(path: str | Path, pipeline: HasAlgorithm | Algorithm) -> "Schedule":
+        """The Schedule that was saved to `path`, for `pipeline`; see `parse`."""
+        return Schedule.parse(Path(path).read_text(encoding="utf-8"), pipeline, str(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _replayed, (self.algorithm, self.applied)
 
     def loop_nest(self) -> str:
         """The loops as pseudo-code, outermost first, with what is computed where."""
@@ -210,14 +217,7 @@ class Stage:
 
     def update(self, number: int = 0) -> "Stage":
         """The update definition `number`, counted from 0, as the stage to schedule."""
-        updates = len(self._schedule.state.funcs[self._func].definitions) - 1
-        if not 0 <= number < updates:
-            raise ScheduleError(
-                "unknown-update",
-                f"{self._func!r} has no update {number}",
-                why=f"it has {updates} update definition(s), numbered from 0",
-                fix=f"s[{self._func}].update(0)" if updates else f"schedule s[{self._func}] itself",
-            )
+        check_stage(self._schedule.state, self._func, number + 1)
         return Stage(self._schedule, self._func, number + 1)
 
     def _apply(self, directive: Directive) -> "Stage":
@@ -373,41 +373,27 @@ def _loop_names(directive: Directive) -> Iterable[str]:
         yield from (v for v in (value if isinstance(value, tuple) else (value,)) if type(v) is str)  # type: ignore[misc]
 
 
-def _directive_of(call: DirectiveCall) -> Directive:
-    """The directive that a parsed call writes."""
-    made = DIRECTIVES.get(call.keyword)
-    if made is None:
-        raise _parse_error(
-            "unknown-directive",
-            f"there is no directive {call.keyword!r}",
-            "a chain is made of directives",
-            f"one of {', '.join(sorted(DIRECTIVES))}",
-            call.span,
-        )
-    parameters = [f for f in fields(made) if f.name != "span"]
-    variadic = len(parameters) == 1 and str(parameters[0].type).startswith("tuple")
-    args: tuple[Any, ...] = (call.args,) if variadic else call.args
-    required = sum(f.default is MISSING for f in parameters)
-    given = len(args) + sum(f.name in call.named for f in parameters[len(args) :])
-    fits = required <= given <= len(parameters) and len(args) + len(call.named) == given
-    if not fits or not all(map(_fits, parameters, args)):
-        shown = ", ".join(f.name for f in parameters)
-        raise _parse_error(
-            "bad-arguments",
-            f"{call.keyword} does not take these arguments",
-            "names stand for loops and Funcs, ints for factors",
-            f"{call.keyword}({shown})",
-            call.span,
-        )
-    return made(*args, **call.named, span=call.span)  # type: ignore[arg-type]
+def _replayed(algorithm: Algorithm, applied: tuple[Applied, ...]) -> Schedule:
+    made = Schedule(algorithm)
+    for a in applied:
+        made.apply(a.func, a.number, a.directive)
+    return made
 
 
-def _fits(parameter: Any, value: object) -> bool:
-    wanted = str(getattr(parameter.type, "__name__", parameter.type))
-    if wanted.startswith("tuple"):
-        return all(isinstance(v, str) for v in cast("tuple[object, ...]", value))
-    return isinstance(value, int if wanted == "int" else str)
-
-
-def _parse_error(code: str, what: str, why: str, fix: str, span: Span) -> ParseError:
-    return ParseError(code, what, why=why, fix=fix, span=span)
+def _written(algorithm: Algorithm, steps: Iterable[tuple[str, int, Directive]]) -> Schedule:
+    """The directives applied in order; all that names what the algorithm lacks is one error."""
+    made = Schedule(algorithm)
+    missing: dict[tuple[str, int], ScheduleError] = {}
+    for func, number, directive in steps:
+        if (func, number) in missing:
+            continue  # What follows on such a stage may lack what the directive would have made.
+        try:
+            check_stage(made.state, func, number, directive.span)
+            made.apply(func, number, directive)
+        except ScheduleError as error:
+            if error.code not in MISFITS:
+                raise
+            missing[func, number] = error
+    if missing:
+        raise misfit(algorithm, list(missing.values()))
+    return made

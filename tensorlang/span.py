@@ -3,6 +3,9 @@
 import linecache
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -44,8 +47,24 @@ class Span:
         return shown
 
 
+_reading: ContextVar[Span | None] = ContextVar("reading", default=None)
+
+
+@contextmanager
+def reading(span: Span) -> Generator[None]:
+    """While a text is read, the user's line is a line of that text."""
+    token = _reading.set(span)
+    try:
+        yield
+    finally:
+        _reading.reset(token)
+
+
 def caller_span() -> Span | None:
-    """The innermost frame outside this package: the user's line that called us."""
+    """The user's line: of the text that is read, else the innermost outside this package."""
+    read = _reading.get()
+    if read is not None:
+        return read
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and _is_ours(frame):
         frame = frame.f_back

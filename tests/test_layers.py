@@ -17,7 +17,8 @@ PACKAGE = ROOT / "tensorlang"
 
 _BASE = {"errors", "span", "ir"}
 _WRITING = {"domain", "reductions", "func", "boundary", "closing", "algorithm_text"}
-_WHAT_AND_HOW = _BASE | _WRITING | {"algorithm", "directives", "schedule", "text", "target"}
+_SCHEDULING = {"directives", "schedule", "schedule_text"}
+_WHAT_AND_HOW = _BASE | _WRITING | _SCHEDULING | {"algorithm", "text", "target"}
 _RUNNING = {"arrays", "backends", "calling", "kernel", "lower", "pipeline"}
 _EVERYTHING = _WHAT_AND_HOW | _RUNNING | {"autoschedule"}
 
@@ -35,23 +36,26 @@ LAYERS: dict[str, set[str]] = {
     "reductions": _BASE | {"algorithm", "domain"},
     "func": _BASE | {"algorithm", "domain", "reductions"},
     "boundary": _BASE | {"domain", "func"},
-    "algorithm_text": _BASE | {"algorithm"},
+    "algorithm_text": _BASE | {"algorithm", "domain", "reductions"},
     "closing": _BASE | {"algorithm", "domain", "func"},
     "directives": _BASE | {"algorithm", "target"},
-    "text": _BASE | {"algorithm"},
+    # A text of an algorithm is read by writing the algorithm.
+    "text": _BASE | _WRITING | {"algorithm"},
     # A schedule shows its loops, so it knows the passes; they know only the directives' data.
     "lower": _BASE | {"algorithm", "directives", "target"},
-    "schedule": _BASE | {"algorithm", "directives", "lower", "target", "text"},
+    "schedule_text": _BASE | {"algorithm", "directives", "text"},
+    "schedule": _BASE | {"algorithm", "directives", "lower", "schedule_text", "target", "text"},
     "backends": _BASE | {"machine", "target"},
     "calling": _BASE | {"arrays", "backends", "target"},
     "kernel": _BASE | {"arrays", "backends", "calling", "target"},
     "autoschedule": _WHAT_AND_HOW | {"lower"},
     "pipeline": _EVERYTHING,
+    "module": _EVERYTHING,
     "testing": _EVERYTHING | {"tensorlang"},
     "cli": _EVERYTHING | {"tensorlang", "demo"},
     "demo": _EVERYTHING | {"machine", "tensorlang", "testing"},
     "__main__": {"cli"},
-    "tensorlang": _EVERYTHING,
+    "tensorlang": _EVERYTHING | {"module"},
 }
 
 # Modules that may import more than the rest of their layer.

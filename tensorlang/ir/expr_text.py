@@ -5,6 +5,7 @@ A part that stands in an expression many times is written once, where the whole 
 """
 
 import re
+from collections.abc import Callable
 
 from tensorlang.ir.expr import (
     Binary,
@@ -19,13 +20,14 @@ from tensorlang.ir.expr import (
     Select,
     Unary,
 )
-from tensorlang.ir.types import DType, Kind, round_float
+from tensorlang.ir.types import DType, Kind, index, round_float
 from tensorlang.ir.walk import fold, postorder
 
 RESERVED = frozenset(
     (
         *("program", "for", "parallel", "unrolled", "vectorized", "gpu_block", "reduction", "in"),
         *("let", "allocate", "fold", "if", "stage", "assert", "else", "pass", "true", "false"),
+        *("over", "where"),
     )
 )
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -49,15 +51,34 @@ _LONG = 1_000_000
 
 # A piece of text: words, or an operand and how tightly it has to bind to stand there bare.
 Piece = str | tuple[Expr, int]
+Pieces = Callable[[Expr], tuple[int, list[Piece]]]
 
 
-def print_expr(e: Expr) -> str:
-    """The expression as text that parses back to the same object."""
-    named = _parts_to_name(e)
+def print_expr(e: Expr, *, told: bool = False) -> str:
+    """The expression as text that parses back to the same object.
+
+    Args: told: leave out the dtype of a constant that the operands beside it tell, as an algorithm
+        does: `x + 1`, not `x + 1:i32`.
+    """
+    pieces = _told_pieces if told else _pieces
+    named = _parts_to_name(e, pieces)
     if not named:
-        return _text(e, named)
-    parts = [f"{name} = {_text(part, named, opened=part)}; " for part, name in named.items()]
-    return "{ " + "".join(parts) + _text(e, named) + " }"
+        return _text(e, named, pieces)
+    parts = [
+        f"{name} = {_text(part, named, pieces, opened=part)}; " for part, name in named.items()
+    ]
+    return "{ " + "".join(parts) + _text(e, named, pieces) + " }"
+
+
+def print_index(e: Expr) -> str:
+    """An index of an algorithm: a bare int, and data without the cast that an index implies."""
+    match e:
+        case Const():
+            return str(e.value)
+        case Cast(a=Expr() as a) if e.dtype is index and not isinstance(a, Const):
+            return print_expr(a, told=True)
+        case _:
+            return print_expr(e, told=True)
 
 
 def print_name(name: str) -> str:
@@ -66,7 +87,12 @@ def print_name(name: str) -> str:
     return name if bare else f"`{name}`"
 
 
-def _text(e: Expr, named: dict[Expr, str], opened: Expr | None = None) -> str:
+def _text(
+    e: Expr,
+    named: dict[Expr, str],
+    pieces_of: Pieces,
+    opened: Expr | None = None,
+) -> str:
     """The text of `e`, with `named` parts (but `opened`) as their names; never recursive."""
     words: list[str] = []
     stack: list[Piece] = [(e, 0)]
@@ -79,16 +105,16 @@ def _text(e: Expr, named: dict[Expr, str], opened: Expr | None = None) -> str:
         if part in named and part is not opened:
             words.append(named[part])
             continue
-        binds, pieces = _pieces(part)
+        binds, pieces = pieces_of(part)
         stack.extend(reversed(pieces if binds >= needed else ["(", *pieces, ")"]))
     return "".join(words)
 
 
-def _parts_to_name(e: Expr) -> dict[Expr, str]:
+def _parts_to_name(e: Expr, pieces_of: Pieces) -> dict[Expr, str]:
     """The parts of `e` to write once, operands first, with a name that nothing in `e` has."""
 
     def length(part: Expr, operands: list[int]) -> int:
-        words = sum(len(piece) for piece in _pieces(part)[1] if isinstance(piece, str))
+        words = sum(len(piece) for piece in pieces_of(part)[1] if isinstance(piece, str))
         return min(words + sum(operands), _LONG)
 
     if not e.children or fold(e, length) <= _SHORT_WHOLE:
@@ -144,6 +170,47 @@ def _pieces(e: Expr) -> tuple[int, list[Piece]]:
             raise TypeError(f"{type(e).__name__} is not a node of the expression language")
 
 
+def _told_pieces(e: Expr) -> tuple[int, list[Piece]]:
+    """The pieces of `e` in an algorithm, whose constants have a dtype only where nothing tells it.
+
+    A bare int is an index in brackets; elsewhere it takes the dtype of its partners.
+    """
+    if isinstance(e, Const) and e.dtype is index:
+        return _ATOM, [f"{e.value}:index"]
+    binds, pieces = _pieces(e)
+    if isinstance(e, Load):
+        return binds, [p if isinstance(p, str) else _index_piece(p) for p in pieces]
+    operands = _partners(e)
+    if all(isinstance(o, Const) for o in operands):
+        return binds, pieces
+    told = {o: print_bare(o) for o in operands if isinstance(o, Const)}
+    return binds, [p if isinstance(p, str) else told.get(p[0], p) for p in pieces]  # type: ignore[arg-type]
+
+
+def _partners(e: Expr) -> tuple[Expr, ...]:
+    """The operands that are of one dtype, which any of them tells."""
+    match e:
+        case Binary() | Compare():
+            return e.children
+        case Select(_, a, b):
+            return (a, b)
+        case Promise(a, lo, hi):
+            return (lo, hi) if isinstance(a, Const) else e.children
+        case _:
+            return ()
+
+
+def _index_piece(piece: tuple[Expr, int]) -> Piece:
+    e, binds = piece
+    match e:
+        case Const():
+            return str(e.value)
+        case Cast(a=Expr() as a) if e.dtype is index and not isinstance(a, Const):
+            return (a, binds)
+        case _:
+            return piece
+
+
 def _listed(head: str, operands: tuple[Expr, ...], tail: str) -> list[Piece]:
     pieces: list[Piece] = [head]
     for k, operand in enumerate(operands):
@@ -159,6 +226,12 @@ def print_constant(e: Const) -> str:
         return str(e.value)
     text = _decimal(float(e.value), e.dtype) if e.dtype.is_float else str(e.value)
     return f"{text}:{e.dtype}"
+
+
+def print_bare(e: Const) -> str:
+    """A constant without its dtype, where it has digits."""
+    digits = print_constant(e).partition(":")[0]
+    return digits if digits.lstrip("-")[0].isdigit() else print_constant(e)
 
 
 def _decimal(value: float, dtype: DType) -> str:

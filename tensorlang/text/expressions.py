@@ -64,7 +64,7 @@ class Expressions:
             if tree.data == "name":
                 word = words(tree)[0]
                 found = names.get(unquoted(word))
-                value = made.get(id(found)) if isinstance(found, Tree) else found
+                value = made.get(id(found), None if type(found) is Tree else found)
                 made[id(tree)] = self.name(word, value, names)
             elif tree.data in ("shared", "part", "expression"):
                 made[id(tree)] = operands[-1]

@@ -11,8 +11,8 @@ from tensorlang.text.expressions import Node, subtrees, unquoted, words
 from tensorlang.text.source import Source
 
 VERSION = "1"
-HEADER = "# tensorlang schedule"
-_HEADER = re.compile(rf"\s*{HEADER}\s+(\S+)")
+HEADER = f"# tensorlang schedule {VERSION}"
+_HEADER = re.compile(r"\s*# tensorlang (schedule|module)\s+(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ def parse_directives(text: str, path: str = "<schedule>") -> list[DirectiveCall]
 def check_version(text: str, source: Source) -> None:
     """Refuse a text whose header names another version of the language than this one."""
     header = _HEADER.match(text)
-    if header is None or header[1] == VERSION:
+    if header is None or header[2] == VERSION:
         return
     line = text[: header.end()].count("\n") + 1
     whole = text.splitlines()[line - 1]
     raise ParseError(
         "unknown-version",
-        f"this is a schedule of version {header[1]}",
+        f"this is a {header[1]} of version {header[2]}",
         why=f"this tensorlang reads version {VERSION}",
         fix="print it again with the tensorlang that is to read it, or install the one that wrote "
         "it",
-        span=Span(source.path, line, whole.rindex(header[1]), len(whole.rstrip()), whole),
+        span=Span(source.path, line, whole.rindex(header[2]), len(whole.rstrip()), whole),
     )
 
 

@@ -1,0 +1,103 @@
+"""From the words of a schedule to its directives, and what of them an algorithm does not have."""
+
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from typing import Any, cast
+
+from tensorlang.algorithm import Algorithm
+from tensorlang.directives import DIRECTIVES, Directive, State
+from tensorlang.directives.nest import stage_name
+from tensorlang.errors import ParseError, ScheduleError
+from tensorlang.span import Span
+from tensorlang.text.schedules import DirectiveCall
+
+# The errors that say that an algorithm lacks what a schedule names.
+MISFITS = ("unknown-func", "unknown-update", "unknown-loop", "unknown-dim", "not-a-consumer")
+
+
+def check_stage(state: State, func: str, number: int, span: Span | None = None) -> None:
+    """Check that the algorithm has this stage, or this Input."""
+    if func not in state.funcs and (number or func not in {a.name for a in state.algorithm.inputs}):
+        raise ScheduleError(
+            "unknown-func",
+            f"Pipeline {state.algorithm.name!r} has no Func {func!r} to schedule",
+            why="a schedule names the Funcs that the outputs need",
+            fix=f"its Funcs are {', '.join(state.funcs)}",
+            span=span,
+        )
+    updates = len(state.funcs[func].definitions) - 1 if func in state.funcs else 0
+    if not 0 <= number <= updates:
+        raise ScheduleError(
+            "unknown-update",
+            f"{func!r} has no update {number - 1}",
+            why=f"it has {updates} update definition(s), numbered from 0",
+            fix=f"s[{func}].update(0)" if updates else f"schedule s[{func}] itself",
+            span=span,
+        )
+
+
+def misfit(algorithm: Algorithm, errors: Sequence[ScheduleError]) -> ScheduleError:
+    """One error for all that the algorithm lacks of what a schedule names."""
+    if len(errors) == 1:
+        return errors[0]
+    loops = (
+        f"{stage_name(f.name, n)}({', '.join(d.loops)})"
+        for f in algorithm.funcs
+        for n, d in enumerate(f.definitions)
+    )
+    return ScheduleError(
+        "algorithm-changed",
+        f"{algorithm.name!r} lacks {len(errors)} of the names that this schedule uses",
+        why="\n".join(f"- {error.what}" for error in errors),
+        fix=f"it has {', '.join(loops)}",
+        span=errors[0].span,
+    )
+
+
+def directive_of(call: DirectiveCall) -> Directive:
+    """The directive that a parsed call writes.
+
+    Raises: ParseError: unknown-directive, bad-arguments.
+    """
+    made = DIRECTIVES.get(call.keyword)
+    if made is None:
+        raise ParseError(
+            "unknown-directive",
+            f"there is no directive {call.keyword!r}",
+            why="a chain is made of directives",
+            fix=f"one of {', '.join(sorted(DIRECTIVES))}",
+            span=call.span,
+        )
+    parameters = {f.name: f for f in fields(made) if f.name != "span"}
+    first = next(iter(parameters), "")
+    variadic = len(parameters) == 1 and _wanted(parameters[first]) is tuple
+    positional: tuple[Any, ...] = (call.args,) if variadic else call.args
+    given = dict(zip(parameters, positional, strict=False))
+    required = {name for name, f in parameters.items() if f.default is MISSING}
+    fits = (
+        len(positional) == len(given)
+        and given.keys().isdisjoint(call.named)
+        and required <= given.keys() | call.named.keys() <= parameters.keys()
+        and all(_fits(parameters[name], v) for name, v in (given | call.named).items())
+    )
+    if not fits:
+        raise ParseError(
+            "bad-arguments",
+            f"{call.keyword} does not take these arguments",
+            why="names stand for loops and Funcs, ints for factors",
+            fix=f"{call.keyword}({', '.join(parameters)})",
+            span=call.span,
+        )
+    return made(**given, **call.named, span=call.span)  # type: ignore[arg-type]
+
+
+def _wanted(parameter: Any) -> type:
+    text = str(getattr(parameter.type, "__name__", parameter.type))
+    return tuple if text.startswith("tuple") else int if text == "int" else str
+
+
+def _fits(parameter: Any, value: object) -> bool:
+    wanted = _wanted(parameter)
+    if wanted is tuple:
+        return all(isinstance(v, str) for v in cast("tuple[object, ...]", value))
+    return isinstance(value, wanted)
