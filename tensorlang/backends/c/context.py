@@ -86,6 +86,8 @@ class Unit:
     code: Code = field(default_factory=Code)
     prelude: Prelude = field(default_factory=Prelude)
     storages: dict[str, Storage] = field(default_factory=dict[str, Storage])
+    # Pointers that the function frees where it ends.
+    freed_last: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     notes: list[str] = field(default_factory=list[str])
 
     def type_of(self, value: Value) -> str:

@@ -70,11 +70,11 @@ class Expressions:
     def write(self, *roots: Wanted) -> list[Value]:
         """The values of several expressions, after writing whatever temporaries they need."""
         self._guards = guards_of([e for e, _ in roots], self._under)
-        order = self._order(roots)
-        for wanted in order:
-            self._uses.update(self._needs(wanted))
-        for wanted in order:
-            operands = [self._memo[need] for need in self._needs(wanted)]
+        needs = self._needs_of(roots)
+        for needed in needs.values():
+            self._uses.update(needed)
+        for wanted, needed in needs.items():
+            operands = [self._memo[need] for need in needed]
             self._memo[wanted] = self._kept(wanted, self._value(wanted, operands))
         return [self._memo[root] for root in roots]
 
@@ -82,20 +82,21 @@ class Expressions:
         """The text of an expression that is the same in all lanes."""
         return self.write((e, SCALAR))[0].text
 
-    def _order(self, roots: Sequence[Wanted]) -> list[Wanted]:
-        """Everything that has to be computed, operands before what uses them."""
-        order: list[Wanted] = []
+    def _needs_of(self, roots: Sequence[Wanted]) -> dict[Wanted, list[Wanted]]:
+        """Everything that has to be computed and from what, operands before what uses them."""
+        needs: dict[Wanted, list[Wanted]] = {}
         seen: set[Wanted] = set(self._memo)
-        stack = [(root, False) for root in reversed(roots)]
+        stack: list[tuple[Wanted, list[Wanted] | None]] = [(root, None) for root in reversed(roots)]
         while stack:
-            wanted, opened = stack.pop()
-            if opened:
-                order.append(wanted)
+            wanted, needed = stack.pop()
+            if needed is not None:
+                needs[wanted] = needed
             elif wanted not in seen:
                 seen.add(wanted)
-                stack.append((wanted, True))
-                stack.extend((need, False) for need in reversed(self._needs(wanted)))
-        return order
+                needed = self._needs(wanted)
+                stack.append((wanted, needed))
+                stack.extend((need, None) for need in reversed(needed))
+        return needs
 
     def _needs(self, wanted: Wanted) -> list[Wanted]:
         e, mode = wanted

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tensorlang.backends.c.context import Cell, Scope, Unit
 from tensorlang.backends.c.types import CType, carried, is_rounded, stored
 from tensorlang.backends.c.values import ATOM, LOOSE, SUM, Value, address, as_mask, converted
-from tensorlang.ir.expr import Expr, Load, Var
+from tensorlang.ir.expr import Expr, Load
 from tensorlang.ir.types import DType, tf32
 
 
@@ -16,6 +16,7 @@ class Loads:
         self._unit = unit
         self._scope = scope
         self._offsets: dict[Load, Expr] = {}
+        self._contiguous: dict[Load, bool] = {}
 
     def offset(self, load: Load) -> Expr:
         """The position of the element in its buffer."""
@@ -27,10 +28,12 @@ class Loads:
 
     def is_contiguous(self, load: Load) -> bool:
         """Whether neighbouring lanes read neighbouring elements."""
-        lane = self._scope.lane
-        assert lane is not None
-        storage = self._unit.storages[load.buffer]
-        return storage.step_of(load.indices, load.component, Var(lane.var)) == 1
+        if load not in self._contiguous:
+            assert self._scope.lane is not None
+            storage = self._unit.storages[load.buffer]
+            step = storage.step_of(load.indices, load.component, self._scope.lane.name)
+            self._contiguous[load] = step == 1
+        return self._contiguous[load]
 
     def held(self, load: Load, *, vector: bool) -> Value | None:
         """The variable that holds what is loaded, if one does."""

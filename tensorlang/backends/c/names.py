@@ -14,7 +14,7 @@ _KEYWORDS = frozenset(
     NULL NAN INFINITY HUGE_VAL HUGE_VALF HUGE_VALL MATH_ERRNO EOF RAND_MAX EXIT_SUCCESS
     EXIT_FAILURE MB_CUR_MAX CHAR_BIT FP_NAN FP_INFINITE FP_ZERO FP_SUBNORMAL FP_NORMAL
     malloc free calloc realloc memcpy memset posix_memalign aligned_alloc abs labs div ldiv exit
-    abort atexit rand srand system qsort bsearch strtol strtod atoi atof getenv size_t ptrdiff_t
+    abort end atexit rand srand system qsort bsearch strtol strtod atoi atof getenv size_t ptrdiff_t
     wchar_t linux unix
     """.split()  # noqa: SIM905 (a table of words reads better than a list of strings)
 )
@@ -37,6 +37,8 @@ class Names:
         last = Counter(name.rpartition(".")[2] for name in names)
         self._made: dict[str, str] = {}
         self._used: set[str] = set()
+        # The highest number given to a name so far.
+        self._count: Counter[str] = Counter()
         for name in names:
             short = name.rpartition(".")[2]
             wanted = short if last[short] == 1 else name
@@ -53,10 +55,11 @@ class Names:
         base = "".join(c if c.isascii() else f"u{ord(c):x}" for c in base)
         if base in _KEYWORDS or _TAKEN.fullmatch(base):
             base += "_"
-        made, count = base, 0
+        made, count = base, self._count[base]
         while made in self._used:
             count += 1
             made = f"{base}{'' if base.endswith('_') else '_'}{count}"
+        self._count[base] = count
         self._used.add(made)
         return made
 

@@ -1,6 +1,6 @@
 """A program as a C translation unit: prelude, the struct of arguments, one function."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.code import Code
@@ -8,13 +8,15 @@ from tensorlang.backends.c.context import Scope, Unit
 from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.names import Names
 from tensorlang.backends.c.partition import partition
+from tensorlang.backends.c.sequence import map_sequence
 from tensorlang.backends.c.statements import Statements
 from tensorlang.backends.c.storage import Storage
 from tensorlang.backends.c.types import SCALARS, carried, stored
 from tensorlang.backends.c.vectorize import vectorize
 from tensorlang.ir.expr import Expr, Param, Var
+from tensorlang.ir.facts import Facts
 from tensorlang.ir.linear import integer
-from tensorlang.ir.stmt import Buffer, Program
+from tensorlang.ir.stmt import Allocate, Buffer, For, Hints, Program, Stmt, walk
 
 # What the function returns besides 0.
 OUT_OF_MEMORY = 1
@@ -46,11 +48,12 @@ def translate(program: Program, machine: Machine, contiguous: Sequence[bool]) ->
         contiguous: for each component of the inputs, then of the outputs, whether neighbours in
             the last dimension are neighbours in memory.
     """
-    program = replace(program, body=partition(vectorize(program.body, machine)))
+    program = replace(program, body=map_sequence(program.body, _shaped(machine)))
     unit = Unit(Names(program), machine)
+    _note_hints(program, unit)
     arguments = _Arguments(program, unit, contiguous)
     natural = frozenset(size.name for size in program.sizes)
-    Statements(unit).write(program.body, Scope(natural=natural))
+    Statements(unit).write_all(program.body, Scope(natural=natural))
     function = f"tensorlang_{unit.names.fresh(program.name)}"
     source = "\n".join(
         (
@@ -59,13 +62,46 @@ def translate(program: Program, machine: Machine, contiguous: Sequence[bool]) ->
             f"enum {{ OUT_OF_MEMORY = {OUT_OF_MEMORY} }};\n",
             _struct(arguments.fields),
             f"int {function}(const struct arguments *arguments) {{",
-            arguments.text()
-            + "    int status = 0;\n"
-            + unit.code.text()
-            + "    return status;\n}\n",
+            arguments.text() + _declarations(unit) + unit.code.text() + _end(unit),
         )
     )
     return Translation(source, function, tuple(unit.notes))
+
+
+def _note_hints(program: Program, unit: Unit) -> None:
+    """Say which hints of the schedule this backend does not use."""
+    for buffer in (*program.inputs, *program.outputs):
+        _note(buffer.name, buffer.hints, unit)
+    for stmt in walk(program.body):
+        match stmt:
+            case For():
+                _note(stmt.var, stmt.hints, unit)
+            case Allocate():
+                _note(stmt.buffer.name, stmt.buffer.hints, unit)
+            case _:
+                pass
+
+
+def _note(name: str, hints: Hints, unit: Unit) -> None:
+    for hint, value in hints:
+        if not hint.startswith("align"):
+            unit.note(f"the hint {hint}={value} of '{name}' is ignored by the target c")
+
+
+def _shaped(machine: Machine) -> Callable[[Stmt, Facts], Stmt]:
+    """What is done to each statement before it is written."""
+    return lambda stmt, facts: partition(vectorize(stmt, machine, facts))
+
+
+def _declarations(unit: Unit) -> str:
+    """What is declared first, since a jump to the end must not pass over it."""
+    pointers = "".join(f"    {t} *restrict {p} = NULL;\n" for t, p in unit.freed_last)
+    return f"    int status = 0;\n{pointers}"
+
+
+def _end(unit: Unit) -> str:
+    frees = "".join(f"    free({pointer});\n" for _, pointer in reversed(unit.freed_last))
+    return ("end:\n" if frees else "") + frees + "    return status;\n}\n"
 
 
 def _struct(fields: Sequence[tuple[str, str]]) -> str:

@@ -9,7 +9,15 @@ from tensorlang.backends.c.cells import cells_of
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
-from tensorlang.backends.c.rewriting import larger, otherwise, replace_names
+from tensorlang.backends.c.rewriting import (
+    larger,
+    otherwise,
+    quotient,
+    replace_names,
+    times,
+    total,
+)
+from tensorlang.backends.c.sequence import Opening, sequence_of
 from tensorlang.backends.c.storage import Storage, product_of
 from tensorlang.backends.c.stores import read_cell, write_cell, write_store
 from tensorlang.backends.c.types import SCALARS, carried, stored
@@ -41,6 +49,19 @@ class Statements:
         self._unit = unit
         self._code = unit.code
 
+    def write_all(self, body: Stmt, scope: Scope) -> None:
+        """Write a whole program."""
+        previous: Stmt | None = None
+        for part in sequence_of(body):
+            if not isinstance(part, Opening):
+                slow = otherwise(previous, part)
+                self._one_of_many(part, slow, scope)
+                previous = part
+            elif isinstance(part.stmt, Let):
+                scope = self._named(part.stmt, scope)
+            else:
+                self._allocated_at_top(part.stmt.buffer, scope)
+
     def write(self, stmt: Stmt, scope: Scope, *, alone: bool = True) -> None:
         """Write one statement and all below it.
 
@@ -69,15 +90,21 @@ class Statements:
                 pass  # checked by the call, before anything runs
 
     def _block(self, stmt: Block, scope: Scope) -> None:
+        if len(stmt.statements) == 1:
+            self.write(stmt.statements[0], scope)
+            return
         previous: Stmt | None = None
         for s in stmt.statements:
-            slow = otherwise(previous, s)
-            if slow is not None:
-                with self._code.else_block():
-                    self.write(slow, scope)
-            else:
-                self.write(s, scope, alone=len(stmt.statements) == 1)
+            self._one_of_many(s, otherwise(previous, s), scope)
             previous = s
+
+    def _one_of_many(self, stmt: Stmt, slow: Stmt | None, scope: Scope) -> None:
+        """A statement among others; `slow`: what it is the other side of the last If for."""
+        if slow is None:
+            self.write(stmt, scope, alone=False)
+        else:
+            with self._code.else_block():
+                self.write(slow, scope)
 
     def _scalar(self, e: Expr, scope: Scope) -> str:
         return Expressions(self._unit, scope).scalar(e)
@@ -174,14 +201,18 @@ class Statements:
             else:
                 self.write(replace_names(stmt.body, {stmt.var: stmt.value}), scope)
             return
+        self.write(stmt.body, self._named(stmt, scope))
+
+    def _named(self, stmt: Let, scope: Scope) -> Scope:
+        """Declare the variable of a Let."""
         name = self._unit.names[stmt.var]
         text = self._scalar(stmt.value, scope)
         type_name = SCALARS[carried(stmt.value.dtype).element]
         self._code.line(f"const {type_name} {name} = {text};")
         low = range_over(stmt.value, scope)[0]
         if low is not None and low >= 0 and stmt.value.dtype is index:
-            scope = replace(scope, natural=scope.natural | {stmt.var})
-        self.write(stmt.body, scope)
+            return replace(scope, natural=scope.natural | {stmt.var})
+        return scope
 
     def _if(self, stmt: If, scope: Scope) -> None:
         if not scope.varies(stmt.condition):
@@ -199,38 +230,54 @@ class Statements:
     # Memory
 
     def _allocate(self, stmt: Allocate, scope: Scope) -> None:
-        buffer = stmt.buffer
-        extents = [
-            integer(buffer.fold[k]) if buffer.fold and buffer.fold[k] else dim.extent
-            for k, dim in enumerate(buffer.dims)
-        ]
-        count = _constant_count(extents)
-        bits = max(stored(dtype).bits for dtype in buffer.dtypes)
-        if count is None or count * bits // 8 > _MOST_ON_STACK:
-            self._on_heap(stmt, extents, scope)
+        extents = _extents(stmt.buffer)
+        if _is_small(stmt.buffer, extents):
+            self._on_stack(stmt.buffer, extents, scope)
+            self.write(stmt.body, scope)
             return
-        storage = self._laid_out(buffer, extents, scope)
-        for pointer, dtype in zip(storage.pointers, buffer.dtypes, strict=True):
-            element = stored(dtype).name
-            self._code.line(f"{element} {pointer}[{max(count, 1)}] __attribute__((aligned(64)));")
-        self.write(stmt.body, scope)
-
-    def _on_heap(self, stmt: Allocate, extents: list[Expr], scope: Scope) -> None:
-        storage = self._laid_out(stmt.buffer, extents, scope)
-        count = reduce(product_of, (larger(extent, integer(0)) for extent in extents), integer(1))
-        size = self._scalar(count, scope)
-        for pointer, dtype in zip(storage.pointers, stmt.buffer.dtypes, strict=True):
-            element = stored(dtype)
-            function = self._unit.prelude.helper("workspace", element)
-            self._code.line(f"{element.name} *restrict {pointer} = {function}({size});")
-        with self._code.block(f"if ({' && '.join(storage.pointers)})"):
+        pointers = self._on_heap(stmt.buffer, extents, scope, declare=True)
+        with self._code.block(f"if ({' && '.join(pointers)})"):
             self.write(stmt.body, scope)
         with self._code.else_block():
             if scope.in_parallel:
                 self._code.pragma("omp atomic write")
             self._code.line("status = OUT_OF_MEMORY;")
-        for pointer in storage.pointers:
+        for pointer in pointers:
             self._code.line(f"free({pointer});")
+
+    def _allocated_at_top(self, buffer: Buffer, scope: Scope) -> None:
+        """A buffer that lives to the end of the program."""
+        extents = _extents(buffer)
+        if _is_small(buffer, extents):
+            self._on_stack(buffer, extents, scope)
+            return
+        pointers = self._on_heap(buffer, extents, scope, declare=False)
+        for pointer, dtype in zip(pointers, buffer.dtypes, strict=True):
+            self._unit.freed_last.append((stored(dtype).name, pointer))
+        refused = " || ".join(f"!{pointer}" for pointer in pointers)
+        with self._code.block(f"if ({refused})"):
+            self._code.line("status = OUT_OF_MEMORY;")
+            self._code.line("goto end;")
+
+    def _on_stack(self, buffer: Buffer, extents: list[Expr], scope: Scope) -> None:
+        storage = self._laid_out(buffer, extents, scope)
+        count = max(1, _constant_count(extents) or 0)
+        for pointer, dtype in zip(storage.pointers, buffer.dtypes, strict=True):
+            element = stored(dtype).name
+            self._code.line(f"{element} {pointer}[{count}] __attribute__((aligned(64)));")
+
+    def _on_heap(
+        self, buffer: Buffer, extents: list[Expr], scope: Scope, *, declare: bool
+    ) -> tuple[str, ...]:
+        storage = self._laid_out(buffer, extents, scope)
+        count = reduce(product_of, (larger(extent, integer(0)) for extent in extents), integer(1))
+        size = self._scalar(count, scope)
+        for pointer, dtype in zip(storage.pointers, buffer.dtypes, strict=True):
+            element = stored(dtype)
+            function = self._unit.prelude.helper("workspace", element)
+            type_name = f"{element.name} *restrict " if declare else ""
+            self._code.line(f"{type_name}{pointer} = {function}({size});")
+        return storage.pointers
 
     def _laid_out(self, buffer: Buffer, extents: list[Expr], scope: Scope) -> Storage:
         """Row by row, the last dimension contiguous."""
@@ -260,6 +307,27 @@ class Statements:
         )
         self._unit.storages[buffer.name] = storage
         return storage
+
+
+def _extents(buffer: Buffer) -> list[Expr]:
+    """Elements in each dimension; of a folded one those of its ring; padded where that is asked."""
+    folds = buffer.fold or (0,) * len(buffer.dims)
+    extents = [
+        integer(fold) if fold else dim.extent for dim, fold in zip(buffer.dims, folds, strict=True)
+    ]
+    for hint, multiple in buffer.hints:
+        if hint.startswith("align") and isinstance(multiple, int):
+            k = int(hint.removeprefix("align"))
+            extents[k] = times(
+                quotient(total(extents[k], integer(multiple - 1)), multiple), multiple
+            )
+    return extents
+
+
+def _is_small(buffer: Buffer, extents: list[Expr]) -> bool:
+    count = _constant_count(extents)
+    bits = max(stored(dtype).bits for dtype in buffer.dtypes)
+    return count is not None and count * bits // 8 <= _MOST_ON_STACK
 
 
 def _is_constant(e: Expr) -> bool:

@@ -127,3 +127,31 @@ def test_long_expressions_do_not_nest_deeply(terms: int) -> None:
     source = source_of(f"program long(N; A: f32[7]) -> B: f32[1]:\n  B[0] = {total}\n")
     assert max(line.count("(") for line in source.splitlines()) < 20
     assert max(map(len, source.splitlines())) < 200
+
+
+def test_hints_that_are_not_used_are_noted() -> None:
+    translation = translate(
+        parse_program("""
+program p(N; A: f32[N] load_with="descriptor") -> B: f32[N]:
+  for reduction k in [0, N) stages=3:
+    B[k] = A[k]
+"""),
+        AVX2,
+        (True, True),
+    )
+    assert translation.notes == (
+        "the hint load_with=descriptor of 'A' is ignored by the target c",
+        "the hint stages=3 of 'k' is ignored by the target c",
+    )
+
+
+def test_aligned_storage_is_padded() -> None:
+    source = source_of("""
+program p(N; A: f32[N, 5]) -> B: f32[N, 5]:
+  allocate T: f32[3, 5] align1=8
+  for j in [0, 5):
+    T[1, j] = A[0, j]
+    B[0, j] = T[1, j]
+""")
+    assert "float T[24]" in source
+    assert "T[8 + j]" in source
