@@ -65,7 +65,7 @@ _LIFTED = ("add", "sub", "mul", "min", "max", "floordiv", "mod")
 
 
 def _lifted(e: Cast) -> Expr:
-    """index(a op b) -> index(a) op index(b) for data that cannot wrap; of select and promise too."""
+    """index(a op b) -> index(a) op index(b) for data that cannot wrap; select and promise too."""
     a = e.a
     if isinstance(a, Select):
         return Select(a.condition, Cast(index, a.a), Cast(index, a.b))

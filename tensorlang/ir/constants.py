@@ -31,9 +31,9 @@ def _fold(e: Expr, values: list[Scalar]) -> Scalar | None:
         case Compare():
             return _COMPARE[e.op](values[0], values[1])
         case Binary() if e.dtype.is_float:
-            return _float_binary(e.op, *map(float, values), e.dtype)
+            return _float_binary(e.op, float(values[0]), float(values[1]), e.dtype)
         case Binary():
-            return integer_binary(e.op, *map(int, values), e.dtype)
+            return integer_binary(e.op, int(values[0]), int(values[1]), e.dtype)
         case Call() if len(values) == 1:
             return _call(e, values[0])
         case _:

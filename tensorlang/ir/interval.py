@@ -258,7 +258,7 @@ class _Bounds:
         return self._guarded(form, Interval(self.end(form, "lo"), self.end(form, "hi")))
 
     def _guarded(self, form: Linear, found: Interval) -> Interval:
-        """The interval, or what a guard says of the whole form: of i - 2*r, that 2*r <= i < 2*r + n.
+        """The interval, or what a guard says of the form: of i - 2*r, that 2*r <= i < 2*r + n.
 
         The ranges of i and r alone do not say it.
         """
@@ -273,7 +273,7 @@ class _Bounds:
                 fixed = known - unit * sign
                 if any(map(self.varies, fixed.terms)):
                     continue
-                # sign*unit + fixed >= 0
+                # Here sign*unit >= -fixed.
                 end = to_expr(rest - fixed * (sign * scale))
                 if sign > 0 and (lo is None or prove_le(lo, end, self.facts)):
                     lo = end

@@ -74,7 +74,7 @@ def floordiv(y: Interval, n: Interval, facts: Facts) -> Interval:
 
 
 def mod(y: Interval, n: Interval, facts: Facts) -> Interval:
-    """The remainders of their values, for n >= 0; exact where y stays in one period of a fixed n."""
+    """The remainders of their values, for n >= 0; exact where y stays in one period."""
     if not at_least(facts, n.lo, 0):
         return EVERYWHERE
     if n.lo is n.hi and y.lo is not None and y.hi is not None and at_least(facts, n.lo, 1):
@@ -84,8 +84,8 @@ def mod(y: Interval, n: Interval, facts: Facts) -> Interval:
     hi = None if n.hi is None else facts.simplified(n.hi - 1)
     if not at_least(facts, n.lo, 1):
         hi = _made(facts, "max", hi, integer(0))
-    if hi is None or (y.hi is not None and at_least(facts, y.lo, 0)):
-        hi = y.hi if hi is None or prove_le(y.hi, hi, facts) else hi
+    if y.hi is not None and at_least(facts, y.lo, 0):
+        hi = y.hi if hi is None else least(hi, y.hi, facts)
     return Interval(integer(0), hi)
 
 

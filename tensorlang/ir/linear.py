@@ -1,7 +1,7 @@
 """Linear forms: constant + sum(coefficient * atom), exact, over index expressions.
 
-An atom is whatever is not itself a sum: a name, a quotient, a remainder, min, max, select, a load, a
-cast, or a product of two or more of these.
+An atom is whatever is not itself a sum: a name, a quotient, a remainder, min, max, select, a load,
+a cast, or a product of two or more of these.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -137,21 +137,23 @@ def is_sum(e: Expr) -> bool:
 def to_linear(e: Expr) -> Linear:
     """The linear form of `e`; what is not a sum of other things is an atom, and is left as it is.
 
-    Linear in the number of distinct nodes: a shared sum is visited once, with its total coefficient.
+    Linear in the number of distinct nodes: a shared sum is visited once, with its total factor.
     """
     if not is_sum(e):
-        return Linear(e.value) if _is_integer(e) else Linear(0, {e: 1})  # type: ignore[attr-defined]
+        value = _integer_value(e)
+        return Linear(0, {e: 1}) if value is None else Linear(value)
     total, terms = 0, dict[Expr, int]()
     for leaf, coefficient in addends(e).items():
-        if _is_integer(leaf):
-            total += coefficient * leaf.value  # type: ignore[attr-defined]
-        else:
+        value = _integer_value(leaf)
+        if value is None:
             _accumulate(terms, leaf, coefficient)
+        else:
+            total += coefficient * value
     return Linear(total, terms)
 
 
-def _is_integer(e: Expr) -> bool:
-    return isinstance(e, Const) and e.dtype is index
+def _integer_value(e: Expr) -> int | None:
+    return int(e.value) if isinstance(e, Const) and e.dtype is index else None
 
 
 def addends(e: Expr) -> dict[Expr, int]:
@@ -258,7 +260,7 @@ def product(*factors: Expr) -> Expr:
 
 
 def expanded(linear: Linear) -> Linear:
-    """The form with products of sums multiplied out, where that stays small: (i + 1)*n -> i*n + n."""
+    """Products of sums multiplied out, where that stays small: (i + 1)*n -> i*n + n."""
     if not any(any(map(is_sum, factors_of(atom))) for atom in linear.terms):
         return linear
     total = Linear(linear.constant)

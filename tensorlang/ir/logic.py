@@ -35,14 +35,12 @@ def simplify_logic(e: Binary, known: Known) -> Expr:
 def _parts(e: Expr, op: str, most: int) -> tuple[Expr | None, list[Expr]]:
     """The last parts of a chain of `op`, and what is left before them."""
     parts: list[Expr] = []
-    rest: Expr | None = e
-    while isinstance(rest, Binary) and rest.op == op and len(parts) < most:
-        parts.append(rest.b)
-        rest = rest.a
-    if rest is not None and len(parts) < most:
-        parts.append(rest)
-        rest = None
-    return rest, parts[::-1]
+    while isinstance(e, Binary) and e.op == op and len(parts) < most:
+        parts.append(e.b)
+        e = e.a
+    if len(parts) < most:
+        return None, [e, *parts[::-1]]
+    return e, parts[::-1]
 
 
 def _less(

@@ -72,8 +72,8 @@ def scale(a: Range, by: int) -> Range:
 
 def multiply(a: Range, b: Range) -> Range:
     """The range of a product."""
-    if None not in (*a, *b):
-        ends = [x * y for x in a for y in b]  # type: ignore[operator]
+    ends = [x * y for x in a for y in b if x is not None and y is not None]
+    if len(ends) == 4:
         return min(ends), max(ends)
     if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
         return a[0] * b[0], None
@@ -165,6 +165,10 @@ def _call(e: Call, operands: list[Range]) -> Range:
     return (0 if lo <= 0 <= hi else min(abs(lo), abs(hi))), max(abs(lo), abs(hi))
 
 
+def _size(e: Size, operands: list[Range]) -> Range:
+    return 0, None
+
+
 _RULES: dict[type[Expr], Callable[..., Range]] = {
     Binary: _binary,
     Unary: _unary,
@@ -172,5 +176,5 @@ _RULES: dict[type[Expr], Callable[..., Range]] = {
     Cast: _cast,
     Promise: _promise,
     Call: _call,
-    Size: lambda e, operands: (0, None),
+    Size: _size,
 }

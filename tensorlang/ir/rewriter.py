@@ -117,7 +117,7 @@ class Rewriter:
         return to_expr(self._recombined(_shorter(form)))
 
     def _recombined(self, form: Linear) -> Linear:
-        """k*n*(x//n) + k*(x%n) -> k*x, and k*x - k*n*(x//n) -> k*(x%n), for n >= 1."""
+        """q + r -> x, x - q -> r, x - r -> q, each k times, for q = n*(x//n), r = x%n, n >= 1."""
         done: set[Expr] = set()
         while True:
             for atom in form.terms:
@@ -137,13 +137,14 @@ class Rewriter:
 
     def _with_quotient(self, form: Linear, remainder: Binary) -> tuple[Linear, bool]:
         n, y = to_linear(remainder.b), to_linear(remainder.a)
-        k = form.terms[remainder]
-        whole = expanded(n).times(floordiv(y, n, self.known)) * k
-        if not whole.terms or any(form.terms.get(a) != c for a, c in whole.terms.items()):
-            return form, False
         if n.terms and not self.known.nonnegative(n.shifted(-1)):
             return form, False
-        return form.without(remainder) - whole + y * k, True
+        k = form.terms[remainder]
+        whole = expanded(n).times(floordiv(y, n, self.known)) * k
+        rest = form.without(remainder)
+        if _contains(rest, whole):
+            return rest - whole + y * k, True
+        return (rest + y * k - whole, True) if _contains(rest, y * -k) else (form, False)
 
     def _as_remainder(self, form: Linear, atom: Binary) -> tuple[Linear, bool]:
         quotient, others = _quotient_in(atom)
@@ -158,7 +159,7 @@ class Rewriter:
             if others is not None:
                 return form, False
             k, left = divmod(-form.terms[atom], n.constant)
-        if left or not y.terms or any(form.terms.get(a) != c * k for a, c in y.terms.items()):
+        if left or not _contains(form, y * k):
             return form, False
         return form.without(atom) - y * k + mod(y, n, self.known) * k, True
 
@@ -284,6 +285,11 @@ def _truth(value: bool) -> Expr:
 
 def _scaled(form: Linear, divisor: int) -> Linear:
     return Linear(form.constant // divisor, {a: c // divisor for a, c in form.terms.items()})
+
+
+def _contains(form: Linear, part: Linear) -> bool:
+    """Whether the terms of `part`, of which there are some, all stand in `form`."""
+    return bool(part.terms) and all(form.terms.get(a) == c for a, c in part.terms.items())
 
 
 def _product(a: Linear, b: Linear) -> Linear:

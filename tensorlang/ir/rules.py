@@ -1,7 +1,8 @@
 """Algebraic rules as rows: pattern -> replacement, the dtypes it holds for, and why it is safe.
 
-A pattern is an operator with its operands, `(op, a, b)`; a wildcard, which stands for one expression
-wherever it occurs; or a number, which matches that constant.  `c` and `d` match only constants.
+A pattern is an operator with its operands, `(op, a, b)`; a wildcard, which stands for one
+expression wherever it occurs; or a number, which matches that constant.  `c` and `d` match only
+constants.
 Every row makes an expression smaller, or moves a constant to the right, so rewriting ends.
 """
 
@@ -166,7 +167,7 @@ _BY_OPERATOR: dict[str, tuple[Row, ...]] = {
 
 
 def apply_rows(e: Expr) -> Expr:
-    """The replacement by the first row that matches at the root of `e`; `e` itself when none does."""
+    """What the first row that matches at the root of `e` makes of it; `e` when none does."""
     for row in _BY_OPERATOR.get(operator_of(e), ()):
         found: dict[str, Expr] = {}
         dtype = _operand_dtype(row, e)

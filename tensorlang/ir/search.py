@@ -172,7 +172,7 @@ class _Search:
                 pass
 
     def _exactly(self, form: Linear, atom: Expr, known: Forms, depth: int) -> Iterator[Goals]:
-        """For n >= 1, m = r//k: r - k*(y//n) >= 0 is y <= m*n + n - 1; r + k*(y//n) is y >= -m*n."""
+        """With m = r//k, n >= 1: r - k*(y//n) >= 0 is y <= m*n + n - 1; r + k*(y//n), y >= -m*n."""
         if not isinstance(atom, Binary) or atom.op != "floordiv":
             return
         rest, k = form.without(atom), form.terms[atom]

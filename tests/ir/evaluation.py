@@ -25,7 +25,7 @@ from tensorlang.ir.walk import fold
 Environment = Mapping[str, Scalar]
 
 
-class BrokenPromise(Exception):
+class BrokenPromiseError(Exception):
     """A Promise does not hold in this environment."""
 
 
@@ -59,7 +59,7 @@ def _value(e: Expr, operands: list[Scalar], names: Environment) -> Scalar:
             return _element(e, operands)
         case Promise():
             if not operands[1] <= operands[0] <= operands[2]:
-                raise BrokenPromise
+                raise BrokenPromiseError
             return operands[0]
     raise AssertionError(f"no meaning for {e!r}")
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for index expressions, facts about their names, and points where these hold."""
+"""Hypothesis strategies: index expressions, facts about their names, points where these hold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tensorlang.ir.expr import (
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import clamp, minimum
 from tensorlang.ir.types import index, u8
-from tests.ir.evaluation import BrokenPromise, value_of
+from tests.ir.evaluation import BrokenPromiseError, value_of
 
 i, j, k = Var("i"), Var("j"), Var("k")
 M, N = Size("M"), Size("N")
@@ -93,7 +93,7 @@ class Scene:
         for point in self.points:
             try:
                 found.append((point, value_of(e, point)))
-            except BrokenPromise:
+            except BrokenPromiseError:
                 continue
         return found
 
@@ -133,5 +133,5 @@ def scenes(draw: st.DrawFn) -> Scene:
 def _holds(said: list[Expr], point: Point) -> bool:
     try:
         return all(value_of(condition, point) for condition in said)
-    except BrokenPromise:
+    except BrokenPromiseError:
         return False

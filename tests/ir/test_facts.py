@@ -1,6 +1,7 @@
 """Proofs: never wrong, and strong enough for what lowering asks."""
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -164,7 +165,7 @@ def test_contradictory_facts_do_no_harm():
 def test_a_hopeless_proof_ends_soon():
     facts = NOTHING
     names = [Var(f"v{n}") for n in range(30)]
-    for a, b in zip(names, names[1:], strict=False):
+    for a, b in pairwise(names):
         facts = facts.assume(minimum(a, b) * maximum(a, b) // 3 <= (a + b) % 7)
     start = time.process_time()
     assert not prove(names[0] * names[7] < names[29] // (names[3] + 1), facts)

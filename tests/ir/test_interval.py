@@ -12,7 +12,7 @@ from tensorlang.ir.functions import clamp, maximum, minimum, promise, select
 from tensorlang.ir.interval import Interval, bounds_of, intersect, sharpen, union
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.types import i32, i64, index, u8
-from tests.ir.evaluation import BrokenPromise, value_of
+from tests.ir.evaluation import BrokenPromiseError, value_of
 from tests.ir.index_exprs import Point, conditions, index_exprs, number, points
 
 i, j, k, t, x, io, ii = (Var(n) for n in ("i", "j", "k", "t", "x", "io", "ii"))
@@ -169,7 +169,7 @@ def test_every_value_is_inside(
             continue
         try:
             value, holds = value_of(e, point), value_of(condition, point)
-        except BrokenPromise:
+        except BrokenPromiseError:
             continue
         seen = True
         for found in (bounds, guarded) if holds else (bounds,):

@@ -123,9 +123,9 @@ def test_condition_is_decided(condition: Expr, expected: bool, facts: Facts):
 SPELLINGS = [
     (i <= M - 1, i < M),
     (i - M < 0, i < M),
-    (i - 1 >= 0, 1 <= i),  # noqa: SIM300
+    (i - 1 >= 0, i >= 1),
     (2 * i < 2 * M, i < M),
-    (~(i < M), M <= i),
+    (~(i < M), i >= M),
     (2 * i + 1 <= 6, i <= 2),
     (j == i, i == j),
     ((i < M) & (i < M), i < M),
