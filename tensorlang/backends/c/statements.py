@@ -1,28 +1,19 @@
 """Statements as C."""
 
 from dataclasses import replace
-from functools import reduce
-from math import prod
 from pathlib import PurePath
 
+from tensorlang.backends.c.allocations import Allocations, is_small
 from tensorlang.backends.c.cells import cells_of
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
-from tensorlang.backends.c.rewriting import (
-    larger,
-    otherwise,
-    quotient,
-    replace_names,
-    times,
-    total,
-)
+from tensorlang.backends.c.rewriting import otherwise, replace_names
 from tensorlang.backends.c.sequence import Opening, sequence_of
-from tensorlang.backends.c.storage import Storage, product_of
 from tensorlang.backends.c.stores import read_cell, write_cell, write_store
 from tensorlang.backends.c.types import SCALARS, carried, stored
-from tensorlang.ir.expr import Binary, Const, Expr, Name, Var
-from tensorlang.ir.linear import integer, to_expr, to_linear
+from tensorlang.ir.expr import Binary, Const, Expr, Name
+from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.stmt import (
     Allocate,
     Assert,
@@ -38,9 +29,6 @@ from tensorlang.ir.stmt import (
 )
 from tensorlang.ir.types import index
 
-# Larger buffers come from the heap: a thread may have as little as half a megabyte of stack.
-_MOST_ON_STACK = 64 << 10
-
 
 class Statements:
     """Writes the statements of one program."""
@@ -48,6 +36,7 @@ class Statements:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self._code = unit.code
+        self._allocations = Allocations(unit)
 
     def write_all(self, body: Stmt, scope: Scope) -> None:
         """Write a whole program."""
@@ -230,12 +219,11 @@ class Statements:
     # Memory
 
     def _allocate(self, stmt: Allocate, scope: Scope) -> None:
-        extents = _extents(stmt.buffer)
-        if _is_small(stmt.buffer, extents):
-            self._on_stack(stmt.buffer, extents, scope)
+        if is_small(stmt.buffer):
+            self._allocations.on_stack(stmt.buffer, scope)
             self.write(stmt.body, scope)
             return
-        pointers = self._on_heap(stmt.buffer, extents, scope, declare=True)
+        pointers = self._allocations.on_heap(stmt.buffer, scope, declare=True)
         with self._code.block(f"if ({' && '.join(pointers)})"):
             self.write(stmt.body, scope)
         with self._code.else_block():
@@ -247,97 +235,16 @@ class Statements:
 
     def _allocated_at_top(self, buffer: Buffer, scope: Scope) -> None:
         """A buffer that lives to the end of the program."""
-        extents = _extents(buffer)
-        if _is_small(buffer, extents):
-            self._on_stack(buffer, extents, scope)
+        if is_small(buffer):
+            self._allocations.on_stack(buffer, scope)
             return
-        pointers = self._on_heap(buffer, extents, scope, declare=False)
+        pointers = self._allocations.on_heap(buffer, scope, declare=False)
         for pointer, dtype in zip(pointers, buffer.dtypes, strict=True):
             self._unit.freed_last.append((stored(dtype).name, pointer))
         refused = " || ".join(f"!{pointer}" for pointer in pointers)
         with self._code.block(f"if ({refused})"):
             self._code.line("status = OUT_OF_MEMORY;")
             self._code.line("goto end;")
-
-    def _on_stack(self, buffer: Buffer, extents: list[Expr], scope: Scope) -> None:
-        storage = self._laid_out(buffer, extents, scope)
-        count = max(1, _constant_count(extents) or 0)
-        for pointer, dtype in zip(storage.pointers, buffer.dtypes, strict=True):
-            element = stored(dtype).name
-            self._code.line(f"{element} {pointer}[{count}] __attribute__((aligned(64)));")
-
-    def _on_heap(
-        self, buffer: Buffer, extents: list[Expr], scope: Scope, *, declare: bool
-    ) -> tuple[str, ...]:
-        storage = self._laid_out(buffer, extents, scope)
-        count = reduce(product_of, (larger(extent, integer(0)) for extent in extents), integer(1))
-        size = self._scalar(count, scope)
-        for pointer, dtype in zip(storage.pointers, buffer.dtypes, strict=True):
-            element = stored(dtype)
-            function = self._unit.prelude.helper("workspace", element)
-            type_name = f"{element.name} *restrict " if declare else ""
-            self._code.line(f"{type_name}{pointer} = {function}({size});")
-        return storage.pointers
-
-    def _laid_out(self, buffer: Buffer, extents: list[Expr], scope: Scope) -> Storage:
-        """Row by row, the last dimension contiguous."""
-        strides: list[Expr] = [integer(1)]
-        for k in reversed(range(1, len(extents))):
-            inner, extent = strides[0], extents[k]
-            stride = product_of(
-                inner, larger(extent, integer(0)) if _is_constant(extent) else extent
-            )
-            if not isinstance(stride, Const):
-                name = f"{buffer.name}.stride{k - 1}"
-                text = self._scalar(stride, scope)
-                self._code.line(f"const int64_t {self._unit.names[name]} = {text};")
-                stride = Var(name)
-            strides.insert(0, stride)
-        base = self._unit.names[buffer.name]
-        several = len(buffer.dtypes) > 1
-        storage = Storage(
-            tuple(
-                self._unit.names.fresh(f"{base}_{k}") if several else base
-                for k in range(len(buffer.dtypes))
-            ),
-            buffer.dtypes,
-            tuple(dim.min for dim in buffer.dims),
-            (tuple(strides[: len(extents)]),) * len(buffer.dtypes),
-            buffer.fold,
-        )
-        self._unit.storages[buffer.name] = storage
-        return storage
-
-
-def _extents(buffer: Buffer) -> list[Expr]:
-    """Elements in each dimension; of a folded one those of its ring; padded where that is asked."""
-    folds = buffer.fold or (0,) * len(buffer.dims)
-    extents = [
-        integer(fold) if fold else dim.extent for dim, fold in zip(buffer.dims, folds, strict=True)
-    ]
-    for hint, multiple in buffer.hints:
-        if hint.startswith("align") and isinstance(multiple, int):
-            k = int(hint.removeprefix("align"))
-            extents[k] = times(
-                quotient(total(extents[k], integer(multiple - 1)), multiple), multiple
-            )
-    return extents
-
-
-def _is_small(buffer: Buffer, extents: list[Expr]) -> bool:
-    count = _constant_count(extents)
-    bits = max(stored(dtype).bits for dtype in buffer.dtypes)
-    return count is not None and count * bits // 8 <= _MOST_ON_STACK
-
-
-def _is_constant(e: Expr) -> bool:
-    return isinstance(e, Const)
-
-
-def _constant_count(extents: list[Expr]) -> int | None:
-    """How many elements, where that is known."""
-    sizes = [max(0, int(e.value)) for e in extents if isinstance(e, Const)]
-    return prod(sizes) if len(sizes) == len(extents) else None
 
 
 def _title(stage: Stage) -> str:

@@ -19,6 +19,8 @@ from tensorlang.machine import c_compiler
 
 # IEEE arithmetic as written: no contraction, no reassociation; signed integers wrap.  Errno and
 # floating-point traps are not observed, which lets sqrt and selects become single instructions.
+# Vectors are written out, and making more of them out of lanes is where GCC 12 is wrong: of
+# `r[l] = a[l] != 0` in each lane l it makes -1 (tests/test_traps.py).
 _FLAGS = (
     "-O3", "-std=c11", "-shared", "-fPIC", "-w", "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
     "-fno-trapping-math",
