@@ -207,6 +207,18 @@ def test_division_floors_and_the_remainder_has_the_sign_of_the_divisor(run, dtyp
     assert np.array_equal(run(pipeline, s, x.astype(as_numpy), y.astype(as_numpy)), expected)
 
 
+@pytest.mark.parametrize("dtype", [i8, i32, i64])
+def test_a_number_divided_by_itself_is_one_in_every_lane(run, dtype):
+    # a // a is (a != 0), which a C compiler may make -1 of when it finds it in lanes.
+    a, out = Input("a", dtype, [M, N]), Func("out")
+    out[i, j] = a[i, j] // a[i, j]
+    pipeline = Pipeline("ones", inputs=[a], outputs={out: [M, N]})
+    s = Schedule(pipeline)
+    s[out].reorder(j, i).vectorize(j)
+    values = (np.arange(3 * 37).reshape(3, 37) % 7 - 3).astype(f"int{dtype.bits}")
+    assert np.array_equal(run(pipeline, s, values), values != 0)
+
+
 @pytest.mark.parametrize("divisor", [-4, -3, 3, 4])
 def test_division_of_coordinates_floors_below_zero(run, divisor):
     out = Func("out")

@@ -23,7 +23,7 @@ from tensorlang.machine import c_compiler
 # `r[l] = a[l] != 0` in each lane l it makes -1 (tests/test_traps.py).
 _FLAGS = (
     "-O3", "-std=c11", "-shared", "-fPIC", "-w", "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
-    "-fno-trapping-math",
+    "-fno-trapping-math", "-fno-tree-slp-vectorize",
 )  # fmt: skip
 # For this machine's processor; the first that the compiler takes.
 _NATIVE = ("-march=native", "-mcpu=native")
