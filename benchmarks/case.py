@@ -21,7 +21,8 @@ class Contender:
     Args:
         impl: its name; "tensorlang" is ours, "tensorlang <variant>" another schedule of ours.
         prepare: from the inputs to a call, compiling what must be compiled.
-        alone: it tunes itself by measuring, so nothing else may run while it is prepared.
+        alone: it tunes itself by measuring, or takes long: nothing else may run while it is
+            prepared, and quick runs leave it out.
         checked: False for a copy, which computes something else.
     """
 

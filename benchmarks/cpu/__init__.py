@@ -134,7 +134,11 @@ def _measure(
             continue
         if quick and not case.quick:
             continue
-        kept = tuple(c for c in case.contenders if any(fnmatchcase(c.impl, i) for i in impls))
+        kept = tuple(
+            c
+            for c in case.contenders
+            if any(fnmatchcase(c.impl, i) for i in impls) and not (c.alone and (quick or dry))
+        )
         part = Results.begin("cpu", dry=dry)
         measure(replace(case, contenders=kept), place, clock, part, label=lambda mode: label)
         for failure in part.failures:

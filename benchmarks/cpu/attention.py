@@ -28,6 +28,7 @@ def _case(heads: int, length: int, width: int) -> Case:
             contenders.ours_by_formula(lambda: attention(width**-0.5)),
             contenders.numpy(attention_of),
             contenders.torch(torch_attention),
+            contenders.torch(torch_attention, compiled=True),
             contenders.halide(
                 lambda hl, by_hand: halide_attention(hl, by_hand, width**-0.5),
                 lambda inputs: np.empty_like(inputs[0]),

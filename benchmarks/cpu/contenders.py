@@ -88,18 +88,22 @@ def numpy(function: Callable[..., Any]) -> Contender:
     return Contender("numpy", lambda inputs: lambda: function(*inputs))
 
 
-def torch(function: Callable[..., Any]) -> Contender:
-    """A torch function on tensors that share the arrays' memory."""
+def torch(function: Callable[..., Any], *, compiled: bool = False) -> Contender:
+    """A torch function on tensors that share the arrays' memory.
+
+    Compiled it is left out of quick runs: the C++ that torch generates takes long to compile.
+    """
 
     def prepare(inputs: Sequence[Any]) -> Call:
         import torch
 
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         tensors = [torch.from_numpy(array) for array in inputs]
+        call = torch.compile(function, dynamic=False) if compiled else function
         # The arrays under the tensors, so that all contenders are compared in NumPy.
-        return lambda: function(*tensors).numpy()
+        return lambda: call(*tensors).numpy()
 
-    return Contender("eager", prepare)
+    return Contender("compile" if compiled else "eager", prepare, alone=compiled)
 
 
 def copy(output: Callable[[Sequence[Any]], Any]) -> Contender:

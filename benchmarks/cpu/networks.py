@@ -35,6 +35,7 @@ def _case(
             contenders.ours_by_formula(ours),
             contenders.numpy(numpy),
             contenders.torch(torch),
+            contenders.torch(torch, compiled=True),
             contenders.halide(theirs, _like_first),
         ),
         modes=("wall",),
