@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tensorlang.cli import STAGES, main
+from tensorlang.cli import main
+from tensorlang.cli.show import STAGES
 
 PROGRAM = """
 from tensorlang import Func, Input, Pipeline, Schedule, Size, Var, f32
@@ -51,7 +53,14 @@ def test_show_prints_only_the_schedule_that_is_named(
 
 @pytest.mark.parametrize(
     ("stage", "word"),
-    [("loops", "gpu_block"), ("ir", "program doubling"), ("c", "double"), ("triton", "tl.load")],
+    [
+        ("algorithm", "algorithm doubling("),
+        ("schedule", "s[double].split"),
+        ("loops", "gpu_block"),
+        ("ir", "program doubling"),
+        ("c", "double"),
+        ("triton", "tl.load"),
+    ],
 )
 def test_show_prints_each_stage(
     program: str, stage: str, word: str, capsys: pytest.CaptureFixture[str]
@@ -67,7 +76,7 @@ def test_show_prints_ptx_with_no_gpu(program: str, capsys: pytest.CaptureFixture
 
 
 def test_every_stage_of_the_parser_is_tested_above() -> None:
-    assert set(STAGES) == {"loops", "ir", "c", "triton", "ptx"}
+    assert set(STAGES) == {"algorithm", "schedule", "loops", "ir", "c", "triton", "ptx"}
 
 
 def test_show_lists_the_schedules_when_the_name_is_wrong(
@@ -114,3 +123,112 @@ def test_demo_checks_every_schedule_and_writes_the_picture(
     for schedule in ("breadth_first", "inlined", "strips", "two_kernels", "fused", "dots"):
         assert f"how: {schedule}" in shown
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+LINEAR_RELU = str(Path(__file__).parents[1] / "examples" / "linear_relu.tl")
+DOUBLE = """
+algorithm double(a: f32[N], times: f32) -> b[N], last[] {
+  b[i] = a[i]*times
+  last[] = a[N - 1]
+}
+algorithm iota(N: size) -> c[N] { c[i] = i }
+schedule pairs for double on interpreter { s[b].split(i, io, ii, 2) }
+"""
+
+
+@pytest.fixture
+def double(tmp_path: Path) -> str:
+    file = tmp_path / "double.tl"
+    file.write_text(DOUBLE)
+    np.save(tmp_path / "a.npy", np.float32([1, 2, 3]))
+    np.savez(tmp_path / "all.npz", a=np.float32([1, 2, 3]))
+    return str(file)
+
+
+def test_show_prints_the_stages_of_a_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", LINEAR_RELU, "--schedule", "tiles", "--stage", "schedule"]) == 0
+    assert "s[C].compute_at(D, jo).vectorize(j)" in capsys.readouterr().out
+    assert main(["show", LINEAR_RELU, "--schedule", "tiles", "--stage", "ir"]) == 0
+    assert "program linear_relu(" in capsys.readouterr().out
+
+
+def test_run_prints_the_outputs(double: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(Path(double).parent)
+    arguments = [f"a={folder}/a.npy", "times=2", "--algorithm", "double", "--target", "interpreter"]
+    assert main(["run", double, *arguments]) == 0
+    shown = capsys.readouterr().out
+    assert "b: float32[3]\n[2. 4. 6.]" in shown
+    assert "last: float32[]\n3.0" in shown
+
+
+def test_run_takes_a_schedule_sizes_and_archives(
+    double: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(double).parent
+    out = folder / "out.npz"
+    archive = str(folder / "all.npz")
+    assert main(["run", double, archive, "times=2", "--schedule", "pairs", "--out", str(out)]) == 0
+    assert np.load(out)["b"].tolist() == [2, 4, 6]
+    one = folder / "c.npy"
+    command = ["run", double, "N=3", "--algorithm", "iota", "--target", "interpreter"]
+    assert main([*command, "--out", str(one)]) == 0
+    assert np.load(one).tolist() == [0, 1, 2]
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["times=2"], 2, "choose an algorithm: --algorithm double | iota"),
+        (["--algorithm", "triple"], 1, "no algorithm 'triple'"),
+        (["--algorithm", "double", "times=2"], 2, "Input 'a' is not given"),
+        (["--algorithm", "iota", "N=two"], 2, "N=two: a number"),
+        (["--algorithm", "iota", "two"], 2, "neither NAME=VALUE nor a .npz"),
+        (["--algorithm", "double", "a=none.npy"], 2, "none.npy cannot be read"),
+        (["--algorithm", "iota", "N=2", "M=3"], 1, "ShapeError[unknown-param]"),
+        (["--algorithm", "iota", "N=2", "--target", "gpu"], 1, "TargetError[unknown-target]"),
+        (["--algorithm", "iota", "N=2", "--out", "c.txt"], 2, "--out c.txt: a .npz file"),
+    ],
+)
+def test_run_says_what_is_wrong(
+    double: str,
+    arguments: list[str],
+    status: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["run", double, *arguments]) == status
+    assert message in capsys.readouterr().err
+
+
+def test_check_compares_every_schedule(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", LINEAR_RELU, "--target", "interpreter", "--examples", "3"]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "tiles" in shown
+    assert "blocks" in shown
+    assert shown.count("equal") == 2
+
+
+def test_check_shows_the_schedule_that_differs(
+    double: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differs(*_: object, **__: object) -> None:
+        raise AssertionError("element 3 is wrong")
+
+    monkeypatch.setattr("tensorlang.testing.checking.check_schedule", differs)
+    assert main(["check", double]) == 1
+    shown = capsys.readouterr().out
+    assert "DIFFERS" in shown
+    assert "double: pairs on interpreter\nelement 3 is wrong" in shown
+
+
+def test_a_mistake_in_a_text_is_shown_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "wrong.tl"
+    file.write_text(DOUBLE.replace("times\n", "twice\n"))
+    assert main(["show", str(file)]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("ParseError[unknown-name]")
+    assert "wrong.tl:3:15" in message

@@ -52,7 +52,7 @@ LAYERS: dict[str, set[str]] = {
     "pipeline": _EVERYTHING,
     "module": _EVERYTHING,
     "testing": _EVERYTHING | {"tensorlang"},
-    "cli": _EVERYTHING | {"tensorlang", "demo"},
+    "cli": _EVERYTHING | {"tensorlang", "demo", "testing"},
     "demo": _EVERYTHING | {"machine", "tensorlang", "testing"},
     "__main__": {"cli"},
     "tensorlang": _EVERYTHING | {"module"},
@@ -98,6 +98,8 @@ INSIDE_A_FUNCTION: dict[str, set[str]] = {
     "tensorlang.backends.triton.runtime": {"backends.triton"},
     # Needs the packages of the `demo` extra.
     "tensorlang.demo": {"cli"},
+    # Needs hypothesis, of the `test` extra.
+    "tensorlang.testing.checking": {"cli"},
 }
 
 # Files over the limit, with the reason: tables.
