@@ -65,7 +65,8 @@ class Launch:
 
     Args:
         grid: the loops of `body` whose iterations are programs, outermost first.
-        outside: what the host's names stand for; None for one that only a call knows.
+        outside: what the host's names stand for.
+        exact: the symbolic extents that the call's sizes make powers of two.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Launch:
     scalars: Mapping[str, DType]
     outside: Mapping[str, Expr]
     facts: Knowledge
+    exact: frozenset[str] = frozenset()
 
 
 def build(launch: Launch) -> Kernel:
@@ -163,6 +165,7 @@ class _Builder:
 
     def _if(self, stmt: If, place: Place, stage: int) -> None:
         parts = conjuncts(value_of(stmt.condition, place, self.making))
+        parts = [part for part in parts if not place.facts.proves(part)]
         lanes = [part for part in parts if self.making.lanes.of(part)]
         scalar = conjunction(part for part in parts if part not in set(lanes))
         place = place.guarded(*lanes)
@@ -223,7 +226,11 @@ class _Builder:
         self.making.loops.setdefault(lane, loop.var)
         place = replace(place, lanes=(*place.lanes, lane))
         exact = isinstance(extent, Const) and lane.extent == extent.value
+        if lane.extent in self.launch.exact:
+            exact = self.making.expand(extent) is span
         facts = with_lane(place.facts, lane)
+        if exact:
+            facts = place.facts.ranged(lane.var.name, integer(0), extent)
         starts_at_zero = isinstance(low, Const) and low.value == 0
         value = lane.var if starts_at_zero else low + lane.var
         bound, place = self.making.bind(loop.var, value, place.knowing(facts))

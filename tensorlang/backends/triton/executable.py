@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tensorlang.backends.triton.build import Launch
 from tensorlang.backends.triton.emit import KernelText
-from tensorlang.backends.triton.launch import Launcher
 from tensorlang.backends.triton.libraries import torch
 from tensorlang.backends.triton.module import Module
+from tensorlang.backends.triton.route import Router
 from tensorlang.backends.triton.storage import next_power_of_two
+from tensorlang.ir.stmt import Program
 from tensorlang.ir.types import Scalar
+from tensorlang.target import Target
 
 _TORCH = {
     "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
@@ -22,12 +25,21 @@ class TritonExecutable:
     """See `backends.executable.Executable`; takes torch tensors, on the CPU interpreted."""
 
     def __init__(
-        self, name: str, source: str, kernels: Sequence[KernelText], notes: tuple[str, ...]
+        self,
+        program: Program,
+        source: str,
+        kernels: Sequence[tuple[Launch, KernelText]],
+        notes: tuple[str, ...],
+        target: Target,
     ) -> None:
-        self.source, self.notes, self.kernels = source, notes, tuple(kernels)
-        self.module = Module(name, source)
-        self.launchers = {k.name: Launcher(k, self.module) for k in kernels}
-        self._host = self.module.function(f"{name}_host")
+        self.source, self.notes = source, notes
+        self.kernels = tuple(text for _, text in kernels)
+        name = program.name.replace(".", "_")
+        module = Module(name, source)
+        self.routers = {text.name: Router(launch, text, module, target) for launch, text in kernels}
+        self._host = module.function(f"{name}_host")
+        self._sizes = [size.name for size in program.sizes]
+        self._params = [param.name for param in program.params]
 
     def run(
         self,
@@ -37,8 +49,9 @@ class TritonExecutable:
         outputs: Sequence[Any],
     ) -> None:
         """Compute the outputs, in place, on the current stream of their device."""
-        device = (*outputs, *inputs)[0].device
-        self._host(_Host(self, device), *inputs, *outputs, *sizes.values(), *params.values())
+        host = _Host(self, (*outputs, *inputs)[0].device)
+        scalars = [sizes[name] for name in self._sizes], [params[name] for name in self._params]
+        self._host(host, *inputs, *outputs, *scalars[0], *scalars[1])
 
 
 class _Host:
@@ -55,7 +68,7 @@ class _Host:
         scalars: tuple[Any, ...],
         extents: tuple[int, ...],
     ) -> None:
-        self._executable.launchers[kernel.__name__](programs, tensors, scalars, extents)
+        self._executable.routers[kernel.__name__](programs, tensors, scalars, extents)
 
     def empty(self, dtype: str, *shape: int) -> Any:
         """A workspace from torch's allocator; its elements start undefined."""

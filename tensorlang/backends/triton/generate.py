@@ -1,0 +1,28 @@
+"""One launch as the text of its kernel: the passes of tile IR, in order."""
+
+from tensorlang.backends.triton.addresses import give_addresses
+from tensorlang.backends.triton.barriers import place_barriers
+from tensorlang.backends.triton.build import Launch, build
+from tensorlang.backends.triton.emit import KernelText, emit
+from tensorlang.backends.triton.limits import limits_of
+from tensorlang.backends.triton.promote import promote_accumulators
+from tensorlang.backends.triton.share import share
+from tensorlang.backends.triton.tiles import Kernel
+from tensorlang.target import Target
+
+PASSES = (give_addresses, share, promote_accumulators, place_barriers)
+
+
+def generate(launch: Launch, target: Target) -> KernelText:
+    """The text of a launch.  Raises: TargetError: tile-too-large."""
+    kernel = optimised(build(launch))
+    limits = limits_of(kernel, target)
+    limits.check({})
+    return emit(kernel, launch.facts, limits)
+
+
+def optimised(kernel: Kernel) -> Kernel:
+    """The kernel after every pass."""
+    for step in PASSES:
+        kernel = step(kernel)
+    return kernel

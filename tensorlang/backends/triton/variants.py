@@ -1,0 +1,137 @@
+"""Texts of a kernel for what the sizes of a call make true: where they fit, no mask is needed.
+
+    N is a power of two      a tile over all of N has exactly N elements
+    M is a multiple of 128   (M + 127)//128 is M.of128, with M = M.of128*128 in every proof
+
+Which of these matter is read off the general text: its symbolic tile axes, and the divisors under
+which it rounds sizes up.  A variant is generated when a call first brings such sizes.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tensorlang.backends.triton.build import Launch
+from tensorlang.backends.triton.emit import KernelText
+from tensorlang.backends.triton.generate import generate
+from tensorlang.backends.triton.masks import knowledge_of
+from tensorlang.backends.triton.share import roots_of, walk_tiles
+from tensorlang.backends.triton.tiles import Memory
+from tensorlang.ir.expr import Binary, Const, Expr, Size
+from tensorlang.ir.linear import integer
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.stmt import For, Stmt, map_children, map_exprs, walk
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import postorder, substitute
+from tensorlang.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Multiple:
+    """A size is a multiple of a number."""
+
+    size: str
+    of: int
+
+    @property
+    def quotient(self) -> Size:
+        return Size(f"{self.size}.of{self.of}")
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The extent of a symbolic tile axis is a power of two."""
+
+    extent: str
+
+
+Assumption = Multiple | Exact
+
+
+def assumptions_of(text: KernelText) -> tuple[Assumption, ...]:
+    """What would spare a kernel masks if it were true."""
+    kernel = text.kernel
+    whole = {name for row in text.extents for name in row[2].free}
+    roots = [e for tile in walk_tiles(kernel.body) for e in roots_of(tile)]
+    roots += [g.extent for g in kernel.grid]
+    multiples = {m for m in _rounded_up(roots) if m.size not in whole}
+    exact = [Exact(name) for _, name, _ in text.extents]
+    return (*exact, *sorted(multiples, key=_order))
+
+
+def _order(multiple: Multiple) -> tuple[str, int]:
+    return multiple.size, multiple.of
+
+
+def _rounded_up(roots: list[Expr]) -> Iterator[Multiple]:
+    """The sizes and divisors of (size + n - 1)//n."""
+    for e in postorder(*roots):
+        match e:
+            case Binary(
+                op="floordiv",
+                a=Binary(op="add", a=Size(name=name), b=Const(value=int(more))),
+                b=Const(value=int(n)),
+            ) if more == n - 1:
+                yield Multiple(name, n)
+            case _:
+                pass
+
+
+def holds(assumption: Assumption, sizes: Mapping[str, int], extents: Mapping[str, int]) -> bool:
+    """Whether a call's sizes, and the exact extents of its tile axes, make it true."""
+    if isinstance(assumption, Multiple):
+        return sizes[assumption.size] % assumption.of == 0
+    extent = extents[assumption.extent]
+    return extent > 0 and extent & (extent - 1) == 0
+
+
+def variant(launch: Launch, target: Target, held: frozenset[Assumption]) -> KernelText:
+    """The text of a launch for calls in which all of `held` is true."""
+    launch = replace(launch, exact=frozenset(a.extent for a in held if isinstance(a, Exact)))
+    # Of two divisors of one size the larger says more wherever it is a multiple of the other.
+    largest = {m.size: m for m in sorted(_multiples(held), key=_divisor)}
+    return generate(_divided(launch, largest), target) if largest else generate(launch, target)
+
+
+def _divisor(multiple: Multiple) -> int:
+    return multiple.of
+
+
+def _multiples(held: frozenset[Assumption]) -> list[Multiple]:
+    return [a for a in held if isinstance(a, Multiple)]
+
+
+def quotients(held: frozenset[Assumption], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes that only variants have."""
+    return {m.quotient.name: sizes[m.size] // m.of for m in _multiples(held)}
+
+
+def _divided(launch: Launch, multiples: Mapping[str, Multiple]) -> Launch:
+    """The launch with each size replaced by its quotient times the divisor."""
+    values: dict[str, Expr] = {
+        name: Binary("mul", m.quotient, integer(m.of)) for name, m in multiples.items()
+    }
+
+    def rule(e: Expr) -> Expr:
+        if e.free.isdisjoint(values):
+            return e
+        made = substitute(e, values)
+        return simplify(made) if made.dtype is index else made
+
+    def rewrite(stmt: Stmt) -> Stmt:
+        return map_children(map_exprs(stmt, rule), rewrite)
+
+    body = rewrite(launch.body)
+    loops = {loop.var for loop in launch.grid}
+    kinds = {loop.kind for loop in launch.grid}
+    grid = [s for s in walk(body) if isinstance(s, For) and s.var in loops and s.kind in kinds]
+    scalars = {**launch.scalars, **{m.quotient.name: index for m in multiples.values()}}
+    memories = {name: _rewritten(memory, rule) for name, memory in launch.memories.items()}
+    facts = knowledge_of(name for name, dtype in scalars.items() if dtype is index)
+    return replace(
+        launch, body=body, grid=tuple(grid), scalars=scalars, memories=memories, facts=facts
+    )
+
+
+def _rewritten(memory: Memory, rule: Callable[[Expr], Expr]) -> Memory:
+    origin, extents = (tuple(map(rule, part)) for part in (memory.origin, memory.extents))
+    return replace(memory, origin=origin, extents=extents)
