@@ -23,14 +23,27 @@ def close_algorithm(
     shapes = tuple((f.name, _shape(f, shape)) for f, shape in outputs.items())
     funcs = _producers_first(name, inputs, tuple(outputs))
     records = tuple(f.record() for f in funcs)
-    input_records = tuple(a.record() for a in inputs)
-    leaves = list(_leaves(input_records, records, shapes))
-    sizes = tuple(e for e in leaves if isinstance(e, Size))
-    params = tuple(e for e in leaves if isinstance(e, Param))
-    _check_names(name, input_records, records, sizes, params)
+    algorithm = close_records(name, tuple(a.record() for a in inputs), records, shapes)
     for f in funcs:
         f.frozen_by = name
-    return Algorithm(name, input_records, params, sizes, records, shapes)
+    return algorithm
+
+
+def close_records(
+    name: str,
+    inputs: tuple[InputRecord, ...],
+    funcs: tuple[FuncRecord, ...],
+    outputs: tuple[tuple[str, tuple[Expr, ...]], ...],
+) -> Algorithm:
+    """The record over Funcs that are records already, producers first.
+
+    Raises: DefinitionError: name-twice, reserved-name.
+    """
+    leaves = list(_leaves(inputs, funcs, outputs))
+    sizes = tuple(e for e in leaves if isinstance(e, Size))
+    params = tuple(e for e in leaves if isinstance(e, Param))
+    _check_names(name, inputs, funcs, sizes, params)
+    return Algorithm(name, inputs, params, sizes, funcs, outputs)
 
 
 def _check_arguments(name: str, inputs: Any, outputs: Any) -> None:

@@ -50,6 +50,7 @@ LAYERS: dict[str, set[str]] = {
     "kernel": _BASE | {"arrays", "backends", "calling", "target"},
     "autoschedule": _WHAT_AND_HOW | {"lower"},
     "pipeline": _EVERYTHING,
+    "autodiff": _EVERYTHING,
     "module": _EVERYTHING,
     "testing": _EVERYTHING | {"tensorlang"},
     "cli": _EVERYTHING | {"tensorlang", "demo", "testing"},

@@ -1,0 +1,80 @@
+"""Inverting an index map: from the index of an element to the points that touch it.
+
+    indices(point) == target      the point as expressions of the target and of `sums`
+
+    x + k == t        ->  x = t - k, for every k                 the window of a convolution
+    2*x + b == t      ->  x = (t - b)//2, where (t - b) % 2 == 0         a stride
+    4*x + y == t      ->  x = t//4, y = t%4                      y in [0, 4): digits
+    x//4 == t         ->  x = 4*t + y, for every y in [0, 4)     the quotient is a digit too
+
+An index that is none of these (a clamp, data) stays as it is: the element is then scattered to.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tensorlang.autodiff.digits import split_digits
+from tensorlang.autodiff.equations import Solver
+from tensorlang.autodiff.space import Axis, facts_of
+from tensorlang.ir.expr import Expr, Var
+from tensorlang.ir.walk import substitute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inverse:
+    """The points: `values` of the axes, over the target and `sums`, where `conditions` hold.
+
+    `kept` are the dimensions whose index, over `sums`, stays as it is.
+    """
+
+    values: Mapping[str, Expr]
+    sums: tuple[Axis, ...]
+    conditions: tuple[Expr, ...]
+    kept: Mapping[int, Expr]
+
+
+def invert(
+    indices: Sequence[Expr],
+    space: Sequence[Axis],
+    target: Sequence[Axis],
+    fresh: Callable[[str], str],
+) -> Inverse:
+    """The points of `space` whose `indices` are a point of `target`.
+
+    Args:
+        target: an axis for each index; no name of it is one of `space`.
+        fresh: a name that nothing has, from a suggestion.
+    """
+    whole: frozenset[str] = frozenset()
+    while True:
+        digits = split_digits(indices, space, whole, fresh)
+        solver = Solver(digits.space, facts_of((*digits.space, *target)))
+        for dim, e in enumerate(digits.indices):
+            solver.add(dim, e, Var(target[dim].name))
+        solver.solve()
+        # An axis none of whose digits is found is better summed over as it is.
+        idle = {axis.name for axis in space if _is_idle(digits.values[axis.name], solver.fixed)}
+        if idle <= whole:
+            break
+        whole |= idle
+    values = {axis.name: substitute(digits.values[axis.name], solver.values) for axis in space}
+    known = {**solver.values, **values}
+    # Of what is summed over, only the digits of an axis can be out of its range.
+    ranges = [
+        condition
+        for axis in (*space, *digits.space)
+        if axis.name not in solver.fixed
+        for condition in _within(axis, known)
+    ]
+    sums = tuple(axis for axis in digits.space if axis.name in solver.fixed)
+    return Inverse(values, sums, (*solver.conditions, *ranges), solver.kept)
+
+
+def _is_idle(value: Expr, fixed: set[str]) -> bool:
+    """Whether an axis was split and all its digits are summed over."""
+    return not isinstance(value, Var) and not fixed.isdisjoint(value.free)
+
+
+def _within(axis: Axis, values: Mapping[str, Expr]) -> tuple[Expr, Expr]:
+    first, last = (substitute(e, values) for e in (axis.first, axis.last))
+    return first <= values[axis.name], values[axis.name] <= last
