@@ -9,7 +9,7 @@ from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.linear import Linear, integer, to_expr
-from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store
+from tensorlang.ir.stmt import For, If, Let, LoopKind, Stmt, Store, walk
 from tensorlang.ir.walk import substitute
 
 
@@ -29,6 +29,11 @@ class Nest:
     def names(self) -> frozenset[str]:
         """Of its loops."""
         return frozenset(loop.var for loop in self.loops)
+
+    def keeps(self, guard: Expr) -> bool:
+        """Whether running the nest changes nothing that the guard reads."""
+        stores = (stmt.buffer for stmt in walk(self.core) if isinstance(stmt, Store))
+        return guard.reads.isdisjoint(stores)
 
 
 def open_nest(stmt: Stmt, facts: Facts = Facts.none) -> Nest:
@@ -66,7 +71,7 @@ def holds_everywhere(nest: Nest) -> tuple[Expr | None, Nest]:
     rest: list[Expr] = []
     ranges = {loop.var: range_of(loop) for loop in nest.loops}
     for guard in nest.guards:
-        form = slack_of(guard, nest.names)
+        form = slack_of(guard, nest.names) if nest.keeps(guard) else None
         corner = None if form is None else at_worst(form, ranges)
         if corner is None:
             rest.append(guard)
@@ -88,7 +93,7 @@ def trimmed(nest: Nest) -> Nest:
     loops = list(nest.loops)
     rest: list[Expr] = []
     for guard in nest.guards:
-        form = slack_of(guard, nest.names)
+        form = slack_of(guard, nest.names) if nest.keeps(guard) else None
         which = [k for k, loop in enumerate(loops) if loop.var in guard.free]
         step = form.terms.get(Var(loops[which[0]].var), 0) if form and len(which) == 1 else 0
         if form is None or abs(step) != 1:

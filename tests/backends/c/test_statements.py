@@ -224,6 +224,23 @@ program p(N; A: f32[N]) -> B: f32[N]:
     for reduction k in [0, i):
       B[i] = B[i] + A[k]
 """,
+    "a bound that is read from memory": """
+program p(N, K; A: f32[N, K], I: i32[N]) -> B: f32[N]:
+  vectorized i in [0, N):
+    B[i] = 0.0:f32
+  for i in [0, N):
+    vectorized reduction k in [0, K):
+      if k < index(I[i]):
+        B[i] = max(B[i], A[i, k])
+""",
+    "a bound that the loop itself changes": """
+program p(N; I: i32[N]) -> B: i32[N]:
+  for i in [0, N):
+    B[i] = I[i]
+  for reduction i in [0, N):
+    if i < index(B[0]):
+      B[N - 1 - i] = B[N - 1 - i]*2:i32
+""",
     "bools": """
 program p(N; A: f32[N], C: bool[N]) -> B: bool[N]:
   vectorized i in [0, N):
