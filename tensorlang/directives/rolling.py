@@ -38,7 +38,7 @@ class RollingUpdate(Directive):
                 raise self.error(
                     "not-a-reduction",
                     f"cannot roll {name!r} into {self.func!r}: {needed!r} is no reduction",
-                    why="a rolled Func, and the one it is rolled into, has one update over a domain",
+                    why="a rolled Func, and what it is rolled into, has one update over a domain",
                     fix="roll a sum, max or min into a sum over the same domain",
                 )
         self.loop(state.nests[self.func, 1], self.var)

@@ -46,8 +46,7 @@ def repair_of(term: Expr, rolled: Mapping[Expr, Rolled], bound: frozenset[str]) 
     """
     ratios = [r for f in _factors(term) if (r := _ratio(f, False, rolled, bound)) is not None]
     result: Expr | None = None
-    for ratio in ratios:
-        ratio = _cast(ratio, term.dtype)
+    for ratio in (_cast(r, term.dtype) for r in ratios):
         result = ratio if result is None else Binary("mul", result, ratio)
     return result
 

@@ -8,7 +8,8 @@ from tensorlang.directives.nest import region_name
 from tensorlang.errors import InternalError, ScheduleError
 from tensorlang.ir.associativity import Operator, associative_operator
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Load, Select, Var
-from tensorlang.ir.functions import identity
+from tensorlang.ir.functions import identity, maximum, minimum
+from tensorlang.ir.interval import Interval, bounds_of, sharpen
 from tensorlang.ir.printer import print_expr
 from tensorlang.ir.repair import NoRepairError, Rolled, repair_of
 from tensorlang.ir.stmt import (
@@ -110,6 +111,7 @@ class _Roll:
         anchor = self.group.anchor
         loop = self._loop(self.stages[anchor, 1])
         part = self._slice(loop)
+        loop = self._without_empty_slices(loop, part)
         inside: list[Stmt] = []
         kept: list[Buffer] = []
         for member in self.group.members:
@@ -165,6 +167,32 @@ class _Roll:
             f"{self.group.rolling.loop!r} is neither {name!r} nor the outer half of its split",
             f"split {name!r} once by a Python int, and roll along the outer loop",
         )
+
+    def _without_empty_slices(self, loop: For, part: _Slice) -> For:
+        """The loop without the slices in which `where` leaves no point for any row of the region.
+
+        A slice with no point changes nothing: no term is added, and so no repair is due.
+        """
+        anchor = self._func(self.group.anchor)
+        definition, domain = anchor.definitions[1], self._domain(anchor.name)
+        if domain.where is None or not isinstance(part.length, Const):
+            return loop
+        name, low, extent = domain.dims[0]
+        ranges = {name: Interval(low, low + extent - 1)}
+        for dim, v in zip(anchor.dims, definition.pure, strict=True):
+            if v is not None:
+                ends = (Var(region_name(anchor.name, dim, end)) for end in ("first", "last"))
+                ranges[v] = Interval(*ends)
+        there = bounds_of(Var(name), sharpen(ranges, domain.where))
+        if there.lo is None or there.hi is None:
+            return loop
+        # Slice v holds the points low + (v - min)*length ...; an unsplit loop is its own point.
+        start = loop.min if loop.var == f"{anchor.name}.{name}" else low
+        first = loop.min + (there.lo - start) // part.length
+        last = loop.min + (there.hi - start) // part.length
+        first = maximum(loop.min, first)
+        end = minimum(loop.min + loop.extent, last + 1)
+        return replace(loop, min=first, extent=end - first)
 
     def _domain(self, func: str) -> Domain:
         domain = self._func(func).definitions[1].domain

@@ -1,4 +1,4 @@
-"""rolling_update: softmax and attention in one pass, from plain definitions, with derived repairs."""
+"""rolling_update: softmax and attention in one pass, by repairs derived from the definitions."""
 
 import numpy as np
 import pytest
@@ -130,6 +130,13 @@ def test_a_domain_with_a_predicate_is_rolled_with_it(target):
     np.testing.assert_allclose(got, expected(s, v, causal=True), rtol=2e-6, atol=2e-6)
 
 
+def test_slices_that_the_predicate_empties_are_skipped():
+    p = weighted(causal=True)
+    text = rolled(p, 4).loop_nest()
+    assert "for co in [0, min(" in text
+    assert "io*4" in text.split("for co in", 1)[1].split("\n", 1)[0]
+
+
 def test_the_text_of_a_rolled_schedule_parses_back():
     p = weighted()
     s = rolled(p, 8)
@@ -184,9 +191,13 @@ def test_what_cannot_be_rolled_is_refused(apply, code):
     p = weighted()
     s = Schedule(p)
     s["O_sum"].compute_root()
-    with pytest.raises(ScheduleError) as caught:
+
+    def run() -> None:
         apply(s)
         p.lower(s)
+
+    with pytest.raises(ScheduleError) as caught:
+        run()
     assert caught.value.code == code
 
 
