@@ -10,6 +10,7 @@ from tensorlang.directives.base import Directive, State
 from tensorlang.directives.nest import ONE, ZERO, Binding, Loop, Nest, Ragged
 from tensorlang.directives.order import Order
 from tensorlang.ir.expr import Binary, Const, Expr, Var
+from tensorlang.ir.facts import prove_le
 from tensorlang.ir.stmt import LoopKind
 from tensorlang.ir.types import index
 
@@ -169,6 +170,9 @@ class Fuse(Directive):
         exact = inner.ragged if inner.ragged and inner.ragged.outer == outer.name else None
         # The iterations of the inner loop for one of the outer: in every group but the last.
         width = exact.times * exact.factor if exact else inner.extent
+        if inner.ragged and not exact:
+            # Where an iteration runs it is positive, which its form does not show.
+            width = Binary("max", width, ONE)
         made = Loop(
             self.fused,
             ZERO,
@@ -180,8 +184,8 @@ class Fuse(Directive):
         )
         t = Var(self.fused)
         bindings = (
-            Binding(self.outer, outer.min + t // width),
-            Binding(self.inner, inner.min + t % width),
+            Binding(self.outer, outer.min + t // width, _inside(outer)),
+            Binding(self.inner, inner.min + t % width, _inside(inner)),
         )
         loops = (*nest.loops[:at], made, *nest.loops[at + 2 :])
         old = [name for name in (self.outer, self.inner) if name in nest.sequence]
@@ -219,6 +223,14 @@ class Fuse(Directive):
         if inner.ragged:
             return replace(inner.ragged, times=_times(inner.ragged.times, outer.extent))
         return None
+
+
+def _inside(loop: Loop) -> Expr | None:
+    """The mask of a loop of a domain that may have fewer than no points: twice less makes more."""
+    if not loop.reduction or prove_le(ZERO, loop.extent):
+        return None
+    this = Var(loop.name)
+    return (loop.min <= this) & (this < loop.min + loop.extent)
 
 
 def _times(a: Expr, b: Expr) -> Expr:
