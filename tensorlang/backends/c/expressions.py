@@ -31,9 +31,12 @@ from tensorlang.ir.expr import (
     Load,
     Name,
     Promise,
+    Select,
+    Var,
 )
 from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.types import index
+from tensorlang.ir.walk import rewrite
 
 
 class Mode(Enum):
@@ -71,6 +74,8 @@ class Expressions:
         """The values of several expressions, after writing whatever temporaries they need."""
         self._guards = guards_of([e for e, _ in roots], self._under)
         needs = self._needs_of(roots)
+        if needs is None:
+            return [self._with_branches(root) for root in roots]
         for needed in needs.values():
             self._uses.update(needed)
         for wanted, needed in needs.items():
@@ -82,8 +87,11 @@ class Expressions:
         """The text of an expression that is the same in all lanes."""
         return self.write((e, SCALAR))[0].text
 
-    def _needs_of(self, roots: Sequence[Wanted]) -> dict[Wanted, list[Wanted]]:
-        """Everything that has to be computed and from what, operands before what uses them."""
+    def _needs_of(self, roots: Sequence[Wanted]) -> dict[Wanted, list[Wanted]] | None:
+        """Everything that has to be computed and from what, operands before what uses them.
+
+        None where there is no such order: a load whose guard needs what is loaded.
+        """
         needs: dict[Wanted, list[Wanted]] = {}
         seen: set[Wanted] = set(self._memo)
         stack: list[tuple[Wanted, list[Wanted] | None]] = [(root, None) for root in reversed(roots)]
@@ -91,7 +99,10 @@ class Expressions:
             wanted, needed = stack.pop()
             if needed is not None:
                 needs[wanted] = needed
-            elif wanted not in seen:
+            elif wanted in seen:
+                if wanted not in needs and wanted not in self._memo:
+                    return None
+            else:
                 seen.add(wanted)
                 needed = self._needs(wanted)
                 stack.append((wanted, needed))
@@ -219,6 +230,15 @@ class Expressions:
             unit.code.line(f"{name}[{at}] = {f'-({text})' if e.dtype.is_bool else text};")
         return Value(name, result, ATOM, e.dtype.is_bool)
 
+    def _with_branches(self, wanted: Wanted) -> Value:
+        """The value where guards depend on what they guard: selects become real branches."""
+        e, mode = wanted
+        if mode is VECTOR and self._scope.varies(e):
+            return self._each_lane(e)
+        if self._under is not None:
+            e = Select(self._under, e, Const(0, e.dtype))
+        return Branches(self._unit, self._scope).value(e)
+
     def _kept(self, wanted: Wanted, value: Value) -> Value:
         """The value under a name of its own where it is used again or has grown long."""
         e, _ = wanted
@@ -230,6 +250,55 @@ class Expressions:
         name = self._unit.names.fresh(f"{e.buffer}_at" if isinstance(e, Load) else "t")
         self._unit.code.line(f"const {self._unit.type_of(value)} {name} = {value.text};")
         return replace(value, text=name, binds=ATOM, unrounded="")
+
+
+class Branches:
+    """Scalar expressions, with each select over loads as an `if` of its own."""
+
+    def __init__(self, unit: Unit, scope: Scope) -> None:
+        self._unit = unit
+        self._scope = scope
+
+    def value(self, e: Expr) -> Value:
+        """The expression, its outermost selects first."""
+        chosen: dict[Expr, Expr] = {}
+        renamed = dict(self._scope.renamed)
+        for select in _outermost_selects(e):
+            name = self._chosen(select)
+            chosen[select] = Var(name, select.dtype)
+            renamed[name] = name
+        scope = replace(self._scope, renamed=renamed, lane=None)
+        rest = rewrite(e, lambda part: part, chosen)
+        return Expressions(self._unit, scope).write((rest, SCALAR))[0]
+
+    def _chosen(self, select: Select) -> str:
+        """The variable that gets the side that is chosen."""
+        unit = self._unit
+        condition = self.value(select.condition)
+        name = unit.names.fresh("t")
+        unit.code.line(f"{carried(select.dtype).name} {name};")
+        with unit.code.block(f"if ({condition.text})"):
+            unit.code.line(f"{name} = {self.value(select.a).text};")
+        with unit.code.else_block():
+            unit.code.line(f"{name} = {self.value(select.b).text};")
+        return name
+
+
+def _outermost_selects(e: Expr) -> list[Select]:
+    """The selects over loads that stand in no other one."""
+    found: dict[Select, None] = {}
+    seen: set[Expr] = set()
+    stack = [e]
+    while stack:
+        part = stack.pop()
+        if part in seen or not part.reads:
+            continue
+        seen.add(part)
+        if isinstance(part, Select):
+            found[part] = None
+        else:
+            stack.extend(part.children)
+    return list(found)
 
 
 def _parts_of_fused(e: Expr) -> tuple[Expr, Expr, Expr]:

@@ -44,15 +44,26 @@ def _both(a: Expr | None, b: Expr) -> Expr:
 
 
 def _either(a: Expr | None, b: Expr | None) -> Expr | None:
-    """a | b; both sides of one select make its own condition."""
+    """a | b; both sides of one select make its own condition, and a | (a & c) is a."""
     if a is None or b is None:
         return None
-    if a is b:
+    if _begins_with(b, a):
         return a
+    if _begins_with(a, b):
+        return b
     (outer, x), (other, y) = _split(a), _split(b)
     if outer is other and _are_opposite(x, y):
         return outer
     return Binary("or", a, b)
+
+
+def _begins_with(e: Expr, part: Expr) -> bool:
+    """Whether e is part, part & c, (part & c) & d ..."""
+    while e is not part:
+        if not (isinstance(e, Binary) and e.op == "and"):
+            return False
+        e = e.a
+    return True
 
 
 def _split(e: Expr) -> tuple[Expr | None, Expr]:

@@ -346,3 +346,21 @@ def test_arrays_of_any_strides(name: str) -> None:
 def test_an_input_of_stride_zero() -> None:
     program = parse_program(PROGRAMS["a tail that no vector fits"])
     agree(program, {"N": 37}, [np.broadcast_to(np.float32(2.5), (37,))])
+
+
+def test_a_load_whose_guard_needs_the_load() -> None:
+    """Neither of two loads can be made before the other's guard is known: branches decide."""
+    program = parse_program("""
+program p(N; A: bool[N], C: bool[N], X: f32[N]) -> B: f32[N], D: f32[N]:
+  vectorized i in [0, N):
+    let a = A[i]
+    let c = C[i]
+    let s = select(a, select(c, X[i], 1.0:f32), 2.0:f32)
+    let t = select(c, select(a, X[i], 3.0:f32), 4.0:f32)
+    B[i] = select(X[i] < 0.5:f32, s, t)
+  for i in [0, N):
+    D[i] = select(X[i] < 0.5:f32, select(A[i], select(C[i], 1.0:f32, 5.0:f32), 2.0:f32), \
+select(C[i], select(A[i], 3.0:f32, 6.0:f32), 4.0:f32))
+""")
+    for sizes in SIZES:
+        agree(program, sizes, [array_of(b, sizes, k) for k, b in enumerate(program.inputs)])
