@@ -1,5 +1,6 @@
 """split, tile, fuse, reorder, rename, serial, unroll on nests."""
 
+import numpy as np
 import pytest
 
 from tensorlang import (
@@ -82,6 +83,20 @@ def test_fuse_recovers_both_loops_from_one():
         "i": ("C.i.min + t//C.j.extent", None),
         "j": ("C.j.min + t%C.j.extent", None),
     }
+
+
+def test_a_fused_domain_that_may_be_less_than_empty_is_masked():
+    # Of -1 by -1 points there are none, and not one.
+    a, f, r = Input("A", i32, [M, N]), Func("f"), RDom("r", (1, M - 1), (1, N - 1))
+    f[i] = 0
+    f[i] = f[i] + a[r[0], r[1]]
+    p = Pipeline("p", inputs=[a], outputs={f: [2]})
+    s = Schedule(p)
+    s[f].update().fuse(r[0], r[1], "t")
+    kernel = p.compile(s, target="interpreter")
+    for m, n in ((0, 0), (1, 0), (1, 1), (2, 3), (5, 4)):
+        values = np.arange(m * n, dtype=np.int32).reshape(m, n)
+        assert kernel(values).tolist() == [values[1:, 1:].sum()] * 2
 
 
 def test_reorder_permutes_only_the_places_of_the_named_loops():
