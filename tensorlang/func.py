@@ -5,7 +5,7 @@ f[x, r] = f[x, r - 1] + g[r]    update: runs for every pure Var, then for r in o
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from typing import cast as cast_type
 
@@ -19,11 +19,18 @@ from tensorlang.reductions import start_of, step_of
 from tensorlang.span import caller_span
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Handle:
+    """Stands for one Func or Input: two of them with one name are equal, their handles are not."""
+
+    source: "Func | Input"
+
+
 @node
 class Access(Expr):
     """source[indices], component `component`, while an algorithm is written."""
 
-    source: "Func | Input"
+    handle: Handle
     indices: tuple[Expr, ...]
     component: int
     dtype: DType
@@ -70,7 +77,7 @@ class Input:
         shape: ints, Sizes, or expressions of them, outermost first.
     """
 
-    __slots__ = ("dtype", "name", "shape", "span")
+    __slots__ = ("dtype", "handle", "name", "shape", "span")
 
     def __init__(self, name: str, dtype: DType, shape: Sequence[Operand]) -> None:
         check_name(name, "Input")
@@ -82,16 +89,31 @@ class Input:
                 fix="one of bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3 f8e5m2 f16 bf16 tf32 f32 f64",
             )
         self.name, self.dtype, self.span = name, dtype, caller_span()
+        self.handle = Handle(self)
         self.shape = tuple(extent_of(n, f"Input {name!r}") for n in shape)
 
     def __getitem__(self, key: object) -> Expr:
-        return Access(self, _indices(key, len(self.shape), f"Input '{self.name}'"), 0, self.dtype)
+        indices = _indices(key, len(self.shape), f"Input '{self.name}'")
+        return Access(self.handle, indices, 0, self.dtype)
+
+    def __iter__(self) -> Iterator[Expr]:
+        raise _not_iterable(f"Input {self.name!r}")
 
     def __repr__(self) -> str:
         return f"Input({self.name!r}, {self.dtype}, rank {len(self.shape)})"
 
     def record(self) -> InputRecord:
         return InputRecord(self.name, self.dtype, self.shape, span=self.span)
+
+
+def _not_iterable(what: str) -> DefinitionError:
+    """Without it Python would ask for [0], [1], ... and never end."""
+    return DefinitionError(
+        "not-iterable",
+        f"{what} cannot be iterated over or unpacked",
+        why="its extent is not known while the algorithm is written",
+        fix="index it with a Var or a variable of an RDom",
+    )
 
 
 Source: TypeAlias = "Func | Input"
@@ -126,11 +148,15 @@ class Func:
     See: Halide's Func, and its pure and update definitions.
     """
 
-    __slots__ = ("definitions", "depends", "dims", "dtypes", "frozen_by", "home", "name", "span")
+    __slots__ = (
+        *("definitions", "depends", "dims", "dtypes", "frozen_by", "handle", "home", "name"),
+        "span",
+    )
 
     def __init__(self, name: str) -> None:
         check_name(name, "Func")
         self.name, self.span = name, caller_span()
+        self.handle = Handle(self)
         self.dims: tuple[str, ...] = ()
         self.dtypes: tuple[DType, ...] = ()
         self.definitions: list[Definition] = []
@@ -156,8 +182,11 @@ class Func:
                 fix=f"define it first: {self.name}[i, j] = ...",
             )
         indices = _indices(key, len(self.dims), f"Func '{self.name}'")
-        parts = tuple(Access(self, indices, k, t) for k, t in enumerate(self.dtypes))
+        parts = tuple(Access(self.handle, indices, k, t) for k, t in enumerate(self.dtypes))
         return parts[0] if len(parts) == 1 else TupleAccess(parts)
+
+    def __iter__(self) -> Iterator[Expr]:
+        raise _not_iterable(f"Func {self.name!r}")
 
     def __setitem__(self, key: object, value: object) -> None:
         if self.frozen_by is not None:
@@ -290,8 +319,9 @@ def _take(func: Func, root: Expr) -> Expr:
             case RVar():
                 return Var(e.name)
             case Access():
-                func.depends[e.source.name] = _same(func, e.source)
-                return Load(e.source.name, e.indices, e.component, e.dtype)
+                source = e.handle.source
+                func.depends[source.name] = _same(func, source)
+                return Load(source.name, e.indices, e.component, e.dtype)
             case Reduction():
                 return _lift(func, e)
             case _:

@@ -1,5 +1,6 @@
 """Where in the user's file a thing was written."""
 
+import functools
 import linecache
 import os
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
+# Of the standard library, what stands between a user's line and ours: cached properties.
+_BETWEEN = frozenset({functools.__file__})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def _is_ours(frame: FrameType) -> bool:
         # No file: the __init__ that dataclasses write, and what a user gives to `python -c`.
         own_module = str(frame.f_globals.get("__name__")).startswith("tensorlang.")
         return own_module or path.startswith("<frozen ")
-    return path.startswith(_PACKAGE)
+    return path.startswith(_PACKAGE) or path in _BETWEEN
 
 
 def _span_of(code: CodeType, lasti: int, lineno: int) -> Span:

@@ -55,13 +55,6 @@ class CloneIn(Directive):
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
         func, name = stage[0], self.makes(stage[0])
-        if func not in state.funcs:
-            raise self.error(
-                "input-has-no-definition",
-                f"cannot clone the Input {func!r}",
-                why="it has no definition to compute again",
-                fix=f"s[{func}].in_(...) makes a copy",
-            )
         consumers = check_consumers(self, state, func, name)
         record = state.funcs[func]
         definitions = tuple(_reading(d, func, name) for d in record.definitions)

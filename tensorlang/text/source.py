@@ -29,6 +29,14 @@ _TERMINALS = {
     "_INDENT": "an indented line",
 }
 
+# What is written where the ends of lines mean nothing, with a short text of each.
+_EXAMPLES = {
+    "module": "write algorithm p(a: f32[N]) -> f[N] { f[i] = a[i]*2 }, and "
+    "schedule fast for p { s[f].vectorize(i) }",
+    "schedule": "write chains such as s[C].update(0).split(k, ko, ki, 64).vectorize(ki)",
+}
+_FREE = frozenset(_EXAMPLES)
+
 # A line that is a comment: its indentation means nothing.
 _NOTE = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
@@ -91,6 +99,7 @@ class Source:
                 fix="give it the indentation of a line above it",
             )
         what = _ENDS.get(found.type) or f"`{found}`"
+        accepted = set(accepted) - ({"_NL"} if start in _FREE else set())
         *others, last = sorted({_shown(terminal, start) for terminal in accepted}) or ["nothing"]
         choice = f"{', '.join(others)} or {last}" if others else last
         return self.error(
@@ -98,7 +107,7 @@ class Source:
             f"{what} cannot stand here",
             found,
             why=f"what may stand here is {choice}",
-            fix="compare with what printing such a thing gives",
+            fix=_EXAMPLES.get(start, "compare with what printing such a thing gives"),
         )
 
 
@@ -153,7 +162,7 @@ def _parser(start: str) -> Lark:
         grammar,
         parser="lalr",
         start=start,
-        postlex=_FreeLines() if start in ("module", "schedule") else _Indentation(),
+        postlex=_FreeLines() if start in _FREE else _Indentation(),
         propagate_positions=True,
         maybe_placeholders=False,
     )
