@@ -20,7 +20,7 @@ from tensorlang.ir.types import index
 
 _NESTED = 8
 _REMEMBERED = 1 << 16
-_BOUNDED = 64
+_BOUNDED = 1 << 11
 _canonical: dict[Expr, Expr] = {}
 
 
@@ -39,7 +39,6 @@ class Facts:
     known: Known = field(default_factory=Known)
     conditions: frozenset[Expr] = frozenset()
     rewritten: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
-    bounded: dict[object, "Facts"] = field(default_factory=dict[object, "Facts"])
     none: ClassVar["Facts"]
 
     def with_range(self, name: str, min: Operand, extent: Operand) -> "Facts":
@@ -58,12 +57,13 @@ class Facts:
 
     def with_bounds(self, name: str, lo: Expr | None, hi: Expr | None) -> "Facts":
         """Also lo <= name <= hi, beside whatever is known of `name`; None says nothing."""
-        key = (name, lo, hi)
-        if key not in self.bounded:
-            if len(self.bounded) > _BOUNDED:
-                self.bounded.clear()
-            self.bounded[key] = self._with_bounds(name, lo, hi)
-        return self.bounded[key]
+        key = (self, name, lo, hi)
+        found = _bounded.get(key)
+        if found is None:
+            if len(_bounded) > _BOUNDED:
+                _bounded.clear()
+            found = _bounded[key] = self._with_bounds(name, lo, hi)
+        return found
 
     def _with_bounds(self, name: str, lo: Expr | None, hi: Expr | None) -> "Facts":
         this = to_linear(Var(name))
@@ -134,6 +134,10 @@ class Facts:
 
 def _form(e: Expr) -> Linear:
     return to_linear(canonical(e))
+
+
+# Ranges come in nests: scopes that share an outer loop share what follows from it.
+_bounded: dict[tuple[Facts, str, Expr | None, Expr | None], Facts] = {}
 
 
 def _lifted(condition: Compare) -> Compare:

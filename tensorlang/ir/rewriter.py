@@ -128,6 +128,8 @@ class Rewriter:
                     form, changed = self._with_quotient(form, atom)
                 elif atom.op == "floordiv" or atom.op == "mul":
                     form, changed = self._as_remainder(form, atom)
+                elif atom.op in ("min", "max"):
+                    form, changed = self._moved_inside(form, atom)
                 else:
                     continue
                 if changed:
@@ -163,15 +165,31 @@ class Rewriter:
             return form, False
         return form.without(atom) - y * k + mod(y, n, self.known) * k, True
 
+    def _moved_inside(self, form: Linear, extremum: Binary) -> tuple[Linear, bool]:
+        """min(a, x + b) - x -> min(a - x, b): what cancels a term of one operand goes inside."""
+        k = form.terms[extremum]
+        operands = [to_linear(e) for e in extremum.children]
+        moved = {
+            atom: c // k
+            for atom, c in form.terms.items()
+            if c % k == 0 and any(operand.terms.get(atom) == -(c // k) for operand in operands)
+        }
+        if not moved:
+            return form, False
+        inside = Linear(0, moved)
+        a, b = (self.expr(operand + inside) for operand in operands)
+        result = to_linear(self._extremum(extremum.op, a, b))
+        return form.without(extremum) - inside * k + result * k, True
+
     def _index(self, e: Binary) -> Expr:
         a, b = to_linear(e.a), to_linear(e.b)
         match e.op:
             case "mul":
                 return self.expr(_product(a, b))
             case "floordiv":
-                return self.expr(floordiv(a, b, self.known))
+                return self._again(e, self.expr(floordiv(a, b, self.known)))
             case "mod":
-                return self.expr(mod(a, b, self.known))
+                return self._again(e, self.expr(mod(a, b, self.known)))
             case "min" | "max":
                 return self._extremum(e.op, e.a, e.b)
             case _:
@@ -205,7 +223,7 @@ class Rewriter:
 
     def _comparison(self, e: Compare) -> Expr:
         """a < b by its difference: what is added on one side, what is subtracted on the other."""
-        difference = to_linear(e.b) - to_linear(e.a)
+        difference = self._recombined(_shorter(to_linear(e.b) - to_linear(e.a)))
         if not difference.terms:
             d = difference.constant
             return _truth({"lt": d > 0, "le": d >= 0, "eq": d == 0, "ne": d != 0}[e.op])

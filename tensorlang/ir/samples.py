@@ -28,8 +28,8 @@ from tensorlang.ir.ranges import UNKNOWN, dtype_range
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import fold, postorder
 
-_SIZES = (1, 3, 8, 130, 0, 20, 2, 64)
-_OTHERS = (0, 3, -2, 17, 1, 100, -9, 8)
+_SIZES = (1, 3, 8, 130, 0, 20)
+_OTHERS = (0, 3, -2, 17, 1, 100)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,13 +99,9 @@ def sample_points(forms: list[Linear], ranks: Mapping[str, int]) -> list[Point]:
     for at, leaf in enumerate(order):
         before = set(order[: at + 1])
         pairs = zip(forms, leaves_of, strict=True)
-        bounding.append(
-            [
-                (form.terms[leaf], form.without(leaf))
-                for form, leaves in pairs
-                if leaf in form.terms and leaves <= before
-            ]
-        )
+        linear = [form for form, leaves in pairs if leaf in form.terms and leaves <= before]
+        rests = [(form.terms[leaf], form.without(leaf)) for form in linear]
+        bounding.append([(c, rest) for c, rest in rests if leaf not in set(_leaves(rest))])
     points: list[Point] = []
     for number in range(len(_SIZES)):
         point = Point(number)

@@ -6,6 +6,7 @@ from tensorlang.ir.expr import Binary, Const, Expr, Name
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import (
+    Assert,
     Block,
     For,
     If,
@@ -26,7 +27,7 @@ def simplify_stmt(stmt: Stmt, facts: Facts = Facts.none) -> Stmt:
     """A statement that does what `stmt` does wherever `facts` hold; itself when nothing changes.
 
     if true: s                    -> s
-    if false: s                   -> nothing
+    if false: s; assert true      -> nothing
     for x in [a, +0): s           -> nothing
     for x in [a, +1): s           -> let x = a: s
     let x = v: s                  -> s[x := v]   where v is a name and a constant, or x occurs once
@@ -41,6 +42,8 @@ def simplify_stmt(stmt: Stmt, facts: Facts = Facts.none) -> Stmt:
             return _if(stmt, facts)
         case Block():
             return _block(stmt, facts)
+        case Assert(condition=Const(value=True)):
+            return _NOTHING
         case _:
             return _around(stmt, facts)
 

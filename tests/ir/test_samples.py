@@ -56,3 +56,10 @@ def test_data_keeps_to_its_guard():
 def test_facts_that_exclude_each_other_have_no_point():
     forms = [to_linear(i), to_linear(-i - 1)]
     assert sample_points(forms, {}) == []
+
+
+def test_a_name_in_a_product_is_not_decided_before_it_is_bounded():
+    facts = Facts.none.assume((M >= 2) & (N >= 2)).with_range("i", 0, (M - 2) * (N - 2))
+    for point in facts.known.points():
+        m, n, both = (point.value(to_linear(e)) for e in (M, N, M * N))
+        assert m * n == both
