@@ -48,7 +48,8 @@ def gradients(
     targets = _targets(algorithm, wrt)
     given = _given(algorithm, grad_outputs)
     public = [f"grad_{name}" for name in targets] + [a.name for a, _, _ in given]
-    algorithm = rename_funcs(algorithm, frozenset(public))
+    algorithm, names = rename_funcs(algorithm, frozenset(public))
+    given = [(record, names.get(name, name), c) for record, name, c in given]
     building = _start(algorithm, targets, public, dtypes or {})
     for func in reversed(algorithm.funcs):
         adjoint = _adjoint_of(building, func, [g for g in given if g[1] == func.name])

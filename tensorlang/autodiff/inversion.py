@@ -53,7 +53,7 @@ def invert(
             solver.add(dim, e, Var(target[dim].name))
         solver.solve()
         # An axis none of whose digits is found is better summed over as it is.
-        idle = {axis.name for axis in space if _is_idle(digits.values[axis.name], solver.fixed)}
+        idle = {axis.name for axis in space if _is_idle(digits.values[axis.name], solver)}
         if idle <= whole:
             break
         whole |= idle
@@ -70,9 +70,9 @@ def invert(
     return Inverse(values, sums, (*solver.conditions, *ranges), solver.kept)
 
 
-def _is_idle(value: Expr, fixed: set[str]) -> bool:
+def _is_idle(value: Expr, solver: Solver) -> bool:
     """Whether an axis was split and all its digits are summed over."""
-    return not isinstance(value, Var) and not fixed.isdisjoint(value.free)
+    return not isinstance(value, Var) and value.free & solver.axes.keys() <= solver.fixed
 
 
 def _within(axis: Axis, values: Mapping[str, Expr]) -> tuple[Expr, Expr]:

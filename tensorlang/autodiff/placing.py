@@ -156,12 +156,23 @@ def _boxed(
 
 
 def _needed(conditions: Iterable[Expr], facts: Facts) -> tuple[list[Expr], Facts]:
-    """The conditions that those before them and `facts` do not imply, and what then holds."""
+    """The conditions that the others and `facts` do not imply, and what then holds."""
     kept: list[Expr] = []
+    there = facts
     for condition in conditions:
-        plain = simplify(condition, facts)
-        if plain is TRUE:
-            continue
-        kept.append(plain)
-        facts = facts.assume(plain)
-    return kept, facts
+        plain = simplify(condition, there)
+        if plain is not TRUE:
+            kept.append(plain)
+            there = there.assume(plain)
+    # A condition may also follow from later ones, if it does not keep them defined.
+    for condition in [c for c in kept if not c.reads]:
+        others = [c for c in kept if c is not condition]
+        if simplify(condition, _assuming(facts, others)) is TRUE:
+            kept = others
+    return kept, there
+
+
+def _assuming(facts: Facts, conditions: Iterable[Expr]) -> Facts:
+    for condition in conditions:
+        facts = facts if condition.reads else facts.assume(condition)
+    return facts

@@ -8,8 +8,10 @@ from tensorlang.ir.expr import Expr, Load
 from tensorlang.ir.walk import rewrite
 
 
-def rename_funcs(algorithm: Algorithm, reserved: frozenset[str]) -> Algorithm:
-    """The algorithm with every Func whose name is reserved under another one."""
+def rename_funcs(
+    algorithm: Algorithm, reserved: frozenset[str]
+) -> tuple[Algorithm, dict[str, str]]:
+    """The algorithm with every Func whose name is reserved under another one, and those names."""
     taken = {*reserved, *(f.name for f in algorithm.funcs), *(a.name for a in algorithm.inputs)}
     taken |= {e.name for e in (*algorithm.sizes, *algorithm.params)}
     names: dict[str, str] = {}
@@ -18,7 +20,7 @@ def rename_funcs(algorithm: Algorithm, reserved: frozenset[str]) -> Algorithm:
             names[func.name] = fresh_name(f"{func.name}_forward", taken)
             taken.add(names[func.name])
     if not names:
-        return algorithm
+        return algorithm, names
     funcs = tuple(
         replace(
             f,
@@ -29,7 +31,7 @@ def rename_funcs(algorithm: Algorithm, reserved: frozenset[str]) -> Algorithm:
         for f in algorithm.funcs
     )
     outputs = tuple((names.get(name, name), shape) for name, shape in algorithm.outputs)
-    return replace(algorithm, funcs=funcs, outputs=outputs)
+    return replace(algorithm, funcs=funcs, outputs=outputs), names
 
 
 def renamed_reads(definition: Definition, names: dict[str, str]) -> Definition:

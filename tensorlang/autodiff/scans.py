@@ -95,7 +95,10 @@ class _Writes:
         if inverse.sums or inverse.kept:
             raise _no_gradient(func, definition)
         where = [] if definition.domain is None else [definition.domain.where]
-        conditions = [*inverse.conditions, *(substitute(w, inverse.values) for w in where if w)]
+        conditions = [
+            *inverse.conditions,
+            *(substitute(w, inverse.values) for w in where if w is not None),
+        ]
         return _Writes(
             func,
             definition,
@@ -199,7 +202,8 @@ class _Tracks:
         """The adjoint of the final value; `masked`: 0 outside the region, where a step may look."""
         region = self.building.regions[self.func.name]
         at = vars_of(region)
-        inside = [c for a in region for c in (a.first <= Var(a.name), Var(a.name) <= a.last)]
+        moving = [a for a, v in zip(region, self.writes.definition.pure, strict=True) if v is None]
+        inside = [c for a in moving for c in (a.first <= Var(a.name), Var(a.name) <= a.last)]
         guards = tuple(inside) if masked else ()
         values = tuple(
             whole(Guarded(guards, self.adjoint.at(c, at)))
@@ -221,7 +225,9 @@ class _Tracks:
         tests = [Compare("eq", Var(choice), Const(k, index)) for k in range(len(steps) - 1)]
 
         def chosen(values: Iterable[Expr]) -> Expr:
-            *others, last = (substitute(e, back) for e in values)
+            *others, last = (simplify(substitute(e, back)) for e in values)
+            if all(e is last for e in others):
+                return last
             return reduce(
                 lambda e, pair: Select(pair[0], pair[1], e),
                 reversed(list(zip(tests, others, strict=True))),

@@ -17,10 +17,23 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
 
 
 def sizes_for(pipeline: Pipeline, sizes: Mapping[str, int]) -> dict[str, int]:
-    """The Sizes that are no extent of an Input, which a call has to be given."""
+    """The Sizes that are no extent of an Input, which a call may be given."""
     algorithm = pipeline.algorithm
     solved = {n.name for a in algorithm.inputs for n in a.shape if isinstance(n, Size)}
-    return {s.name: sizes[s.name] for s in algorithm.sizes if s.name not in solved}
+    asked = [s.name for s in algorithm.sizes if s.name not in solved]
+    return {name: sizes[name] for name in asked if name in sizes}
+
+
+def with_known(
+    pipeline: Pipeline, arrays: Sequence[Any], sizes: Mapping[str, int]
+) -> dict[str, int]:
+    """The Sizes given, and those that are an extent of an Input."""
+    known = dict(sizes)
+    for record, array in zip(pipeline.algorithm.inputs, arrays, strict=True):
+        for extent, n in zip(record.shape, array.shape, strict=True):
+            if isinstance(extent, Size):
+                known[extent.name] = n
+    return known
 
 
 def gradient_of(
@@ -35,8 +48,9 @@ def gradient_of(
 ) -> tuple[tuple[Any, ...], list[Any]]:
     """The gradients, and the random incoming gradients that they are for."""
     made = gradients(pipeline, **options)
+    sizes = with_known(pipeline, arrays, sizes or {})
     rng = np.random.default_rng(seed)
-    values = as_tuple(run(pipeline, arrays, sizes or {}, params or {}, "reference"))
+    values = as_tuple(run(pipeline, arrays, sizes, params or {}, "reference"))
     incoming = [
         rng.standard_normal(np.shape(y)).astype(np.asarray(y).dtype)
         for y in values
@@ -46,7 +60,7 @@ def gradient_of(
     bars = [a.name for a in made.algorithm.inputs if a.name not in given]
     given |= dict(zip(bars, incoming, strict=True))
     inputs = [given[a.name] for a in made.algorithm.inputs]
-    return as_tuple(run(made, inputs, sizes or {}, params or {}, target)), incoming
+    return as_tuple(run(made, inputs, sizes, params or {}, target)), incoming
 
 
 def run(
@@ -74,7 +88,7 @@ def check_differences(
     params = options.get("params") or {}
     found, incoming = gradient_of(pipeline, arrays, sizes, **options)
     kernel = pipeline.compile(target="reference")
-    rest = sizes_for(pipeline, sizes or {})
+    rest = sizes_for(pipeline, with_known(pipeline, arrays, sizes or {}))
 
     def loss(changed: Sequence[Any], at: Mapping[str, float]) -> float:
         values = as_tuple(kernel(*changed, sizes=rest, **at))
