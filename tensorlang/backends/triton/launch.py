@@ -5,6 +5,7 @@ alignment of pointers, and the launch.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from tensorlang.backends.triton.reach import Reach
 from tensorlang.backends.triton.signature import (
     Key,
     constants,
-    divisible,
+    divisor_of,
     hints,
     scalar_type,
     signature,
 )
 from tensorlang.backends.triton.storage import next_power_of_two
+from tensorlang.backends.triton.tiles import stride_var
 from tensorlang.backends.triton.warps import usual_warps
 from tensorlang.ir.types import DType
 
@@ -32,94 +34,99 @@ _SCALARS = {
     "fp32": np.float32, "fp64": np.float64,
 }  # fmt: skip
 
+# Plans kept of one kernel: a size that grows with each call must not fill memory.
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a call of certain sizes and strides needs, but for its pointers.
+
+    Args:
+        key: with no divisors of pointers yet.
+        fixed: the arguments after the tensors and scalars.
+    """
+
+    key: Key
+    fixed: tuple[Any, ...]
+
 
 class Launcher:
-    """Runs one kernel, compiled or interpreted."""
+    """Runs one text of a kernel, compiled or interpreted."""
 
     def __init__(self, text: KernelText, module: Module) -> None:
         self.text, self.module = text, module
         self.reach = Reach(text.kernel)
-        self._wide: dict[tuple[int, ...], bool] = {}
-        self._compiled: dict[tuple[Any, Key], Any] = {}
+        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._compiled: dict[tuple[Any, ...], Any] = {}
+        places = [(memory, component) for _, memory, component in text.pointers]
+        # The tensor and the dimension of each stride, and which scalars are sizes.
+        self._strides = [(places.index((m, c)), dim) for _, m, c, dim in text.strides]
+        self._sizes = [k for k, row in enumerate(text.scalars) if row[2].name == "index"]
 
     def __call__(
         self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]
     ) -> None:
-        if programs <= 0:
-            return
-        by_pointer: dict[int, dict[int, tuple[int, ...]]] = {
-            id(m): {} for _, m, _ in self.text.pointers
-        }
-        for (_, memory, component), tensor in zip(self.text.pointers, tensors, strict=True):
-            by_pointer[id(memory)][component] = tensor.stride()
-        strides = [by_pointer[id(m)][c][dim] for _, m, c, dim in self.text.strides]
-        spans = tuple(next_power_of_two(e) for e in extents)
-        wide = self._is_wide(scalars, strides, spans)
-        if tensors and not tensors[0].is_cuda:
-            self._interpret(programs, tensors, scalars, strides, spans, wide)
-            return
-        key = Key(
-            divisible([t.data_ptr() for t in tensors], scalars, strides),
-            tuple(s == 1 for s in strides),
-            spans,
-            wide,
-        )
-        self._launch(programs, tensors, scalars, strides, key)
+        """Run the kernel.  Raises: TargetError: tile-too-large."""
+        strides = tuple([tensors[position].stride(dim) for position, dim in self._strides])
+        known = (*[scalars[k] for k in self._sizes], *strides, *extents)
+        plan = self._plans.get(known)
+        if plan is None:
+            if len(self._plans) > _REMEMBERED:
+                self._plans.clear()
+            plan = self._plans[known] = self._plan(scalars, strides, extents)
+        if tensors[0].is_cuda:
+            self._launch(programs, tensors, scalars, plan)
+        else:
+            self._interpret(programs, tensors, scalars, plan)
 
-    def _is_wide(
-        self, scalars: Sequence[Any], strides: Sequence[int], spans: tuple[int, ...]
-    ) -> bool:
-        sizes = {
-            name: int(value)
-            for (_, name, dtype), value in zip(self.text.scalars, scalars, strict=True)
-            if dtype.is_integer
+    def _plan(
+        self, scalars: Sequence[Any], strides: tuple[int, ...], extents: Sequence[int]
+    ) -> Plan:
+        text = self.text
+        spans = tuple(map(next_power_of_two, extents))
+        by_extent = {row[1]: span for row, span in zip(text.extents, spans, strict=True)}
+        text.limits.check(by_extent)
+        sizes = {text.scalars[k][1]: scalars[k] for k in self._sizes}
+        by_stride = {
+            stride_var(m.pointer(c), dim).name: s
+            for (_, m, c, dim), s in zip(text.strides, strides, strict=True)
         }
-        key = (*sizes.values(), *strides, *spans)
-        if key not in self._wide:
-            by_stride = {
-                f"{m.pointer(c)}.s{dim}": s
-                for (_, m, c, dim), s in zip(self.text.strides, strides, strict=True)
-            }
-            by_extent = {name: s for (_, name, _), s in zip(self.text.extents, spans, strict=True)}
-            self.text.limits.check(by_extent)
-            self._wide[key] = self.reach.is_wide(sizes, by_stride, by_extent)
-        return self._wide[key]
+        wide = self.reach.is_wide(sizes, by_stride, by_extent)
+        divisors = tuple(
+            divisor_of(value) if k in self._sizes else 1 for k, value in enumerate(scalars)
+        )
+        divisors += tuple(map(divisor_of, strides))
+        key = Key(divisors, tuple(s == 1 for s in strides), spans, wide)
+        fixed = list(constants(text, key).values())[-len(spans) - 1 :]
+        return Plan(key, (*strides, *fixed))
 
     def _interpret(
-        self,
-        programs: int,
-        tensors: Sequence[Any],
-        scalars: Sequence[Any],
-        strides: Sequence[int],
-        spans: tuple[int, ...],
-        wide: bool,
+        self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], plan: Plan
     ) -> None:
-        unit = tuple(s == 1 for s in strides)
-        key = Key((), unit, spans, wide)
-        index = np.int64 if wide else np.int32
-        values = {row[0]: t for row, t in zip(self.text.pointers, tensors, strict=True)}
-        for (name, _, dtype), value in zip(self.text.scalars, scalars, strict=True):
+        text = self.text
+        index = np.int64 if plan.key.wide else np.int32
+        values: dict[str, Any] = {
+            row[0]: tensor for row, tensor in zip(text.pointers, tensors, strict=True)
+        }
+        for (name, _, dtype), value in zip(text.scalars, scalars, strict=True):
             values[name] = _scalar(value, dtype, index)
-        for (name, *_), stride in zip(self.text.strides, strides, strict=True):
-            values[name] = index(stride)
-        values |= constants(self.text, key)
-        interpret(self.module.interpreted(self.text.name), programs, values)
+        for (name, *_), value in zip(text.strides, plan.fixed, strict=False):
+            values[name] = index(value)
+        interpret(self.module.interpreted(text.name), programs, values | constants(text, plan.key))
 
     def _launch(
-        self,
-        programs: int,
-        tensors: Sequence[Any],
-        scalars: Sequence[Any],
-        strides: Sequence[int],
-        key: Key,
+        self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], plan: Plan
     ) -> None:
         device = tensors[0].device
+        pointers = tuple([divisor_of(tensor.data_ptr()) for tensor in tensors])
+        signature = (device.index, pointers, plan.key)
+        compiled = self._compiled.get(signature)
         with torch.cuda.device(device):
-            compiled = self._compiled.get((device, key))
             if compiled is None:
-                compiled = self._compiled[device, key] = self.compile(key, None)
-            fixed = list(constants(self.text, key).values())[-len(key.extents) - 1 :]
-            compiled[(programs, 1, 1)](*tensors, *scalars, *strides, *fixed)
+                key = replace(plan.key, divisors=(*pointers, *plan.key.divisors))
+                compiled = self._compiled[signature] = self.compile(key, None)
+            compiled[(programs, 1, 1)](*tensors, *scalars, *plan.fixed)
 
     def compile(self, key: Key, target: Any) -> Any:
         """Triton's compiled kernel for a key; `target` None is the current device."""
@@ -127,7 +134,7 @@ class Launcher:
             fn=self.module.function(self.text.name),
             signature=signature(self.text, key),
             constexprs=constants(self.text, key),
-            attrs=hints(self.text, key),
+            attrs=hints(key),
         )
         extents = {row[1]: e for row, e in zip(self.text.extents, key.extents, strict=True)}
         warps = self.text.kernel.warps or usual_warps(self.text.kernel, extents)

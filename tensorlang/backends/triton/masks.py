@@ -123,6 +123,11 @@ def _exact(e: Expr, operands: list[Range]) -> int | None:
     return a // b if e.op == "floordiv" else a % b
 
 
+def plain_sizes(known: Knowledge) -> dict[str, int]:
+    """The sample sizes of a witness, without what was computed from them."""
+    return {name: n for name, n in known.witness.items() if n in _SAMPLE}
+
+
 def knowledge_of(sizes: Iterable[str]) -> Knowledge:
     """What is known where a program begins: nothing, with sample sizes."""
     names = sorted(sizes)

@@ -1,6 +1,7 @@
 """Which text of a kernel a call runs: the general one, or that for what its sizes make true."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tensorlang.backends.triton.build import Launch
@@ -16,6 +17,24 @@ from tensorlang.backends.triton.variants import (
 )
 from tensorlang.target import Target
 
+# Routes kept of one kernel: a size that grows with each call must not fill memory.
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """For certain sizes: a text, and how its arguments come from the host's.
+
+    Args:
+        order: positions of its tensors.
+        scalars: position of each scalar, or -1 and the number itself.
+    """
+
+    launcher: Launcher
+    order: tuple[int, ...]
+    scalars: tuple[tuple[int, int], ...]
+    extents: tuple[int, ...]
+
 
 class Router:
     """One kernel of a program, in as many texts as calls have needed."""
@@ -26,7 +45,8 @@ class Router:
         self.launchers: dict[frozenset[Assumption], Launcher] = {
             frozenset(): Launcher(text, module)
         }
-        self._held: dict[tuple[Any, ...], frozenset[Assumption]] = {}
+        self._sizes = [k for k, row in enumerate(text.scalars) if row[2].name == "index"]
+        self._routes: dict[tuple[Any, ...], Route] = {}
 
     @property
     def general(self) -> Launcher:
@@ -36,35 +56,37 @@ class Router:
     def __call__(
         self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]
     ) -> None:
+        """Run the kernel.  Raises: TargetError: tile-too-large."""
         if programs <= 0:
             return
-        key = (*scalars, *extents)
-        held = self._held.get(key)
-        if held is None:
-            held = self._held[key] = self._assume(scalars, extents)
-        if not held:
-            self.general(programs, tensors, scalars, extents)
-            return
-        launcher = self.launchers.get(held)
-        if launcher is None:
+        key = (*[scalars[k] for k in self._sizes], *extents)
+        route = self._routes.get(key)
+        if route is None:
+            if len(self._routes) > _REMEMBERED:
+                self._routes.clear()
+            route = self._routes[key] = self._route(scalars, extents)
+        chosen = [tensors[k] for k in route.order]
+        values = [scalars[k] if k >= 0 else number for k, number in route.scalars]
+        route.launcher(programs, chosen, values, route.extents)
+
+    def _route(self, scalars: Sequence[Any], extents: Sequence[int]) -> Route:
+        sizes = {self.text.scalars[k][1]: scalars[k] for k in self._sizes}
+        exact = dict(zip((row[1] for row in self.text.extents), extents, strict=True))
+        held = frozenset(a for a in self.assumptions if holds(a, sizes, exact))
+        if held not in self.launchers:
             text = variant(self.launch, self.target, held)
             module = Module(text.name, f"{HEADER}\n\n{text.text}")
-            launcher = self.launchers[held] = Launcher(text, module)
-        sizes = self._sizes(scalars)
-        values = {**sizes, **quotients(held, sizes)}
-        by_pointer = dict(zip((row[0] for row in self.text.pointers), tensors, strict=True))
-        by_extent = dict(zip((row[1] for row in self.text.extents), extents, strict=True))
-        launcher(
-            programs,
-            [by_pointer[name] for name, *_ in launcher.text.pointers],
-            [values[name] for _, name, _ in launcher.text.scalars],
-            [by_extent[name] for _, name, _ in launcher.text.extents],
+            self.launchers[held] = Launcher(text, module)
+        places = {row[1]: (k, 0) for k, row in enumerate(self.text.scalars)}
+        places |= {name: (-1, number) for name, number in quotients(held, sizes).items()}
+        launcher = self.launchers[held]
+        if not {row[1] for row in launcher.text.scalars} <= places.keys():
+            # A host's name that the general text has no use for, so that the host does not give it.
+            launcher = self.general
+        pointers = [row[0] for row in self.text.pointers]
+        return Route(
+            launcher,
+            tuple(pointers.index(row[0]) for row in launcher.text.pointers),
+            tuple(places[row[1]] for row in launcher.text.scalars),
+            tuple(exact[row[1]] for row in launcher.text.extents),
         )
-
-    def _sizes(self, scalars: Sequence[Any]) -> Mapping[str, Any]:
-        return dict(zip((row[1] for row in self.text.scalars), scalars, strict=True))
-
-    def _assume(self, scalars: Sequence[Any], extents: Sequence[int]) -> frozenset[Assumption]:
-        sizes = self._sizes(scalars)
-        exact = dict(zip((row[1] for row in self.text.extents), extents, strict=True))
-        return frozenset(a for a in self.assumptions if holds(a, sizes, exact))

@@ -1,11 +1,11 @@
 """What a compiled kernel may assume of its arguments, and what it is called with.
 
 Two calls share a compiled kernel when their `Key`s are equal: alignment of pointers, which strides
-are 1, what is divisible by 16, the extents of symbolic lanes, and whether indices need 64 bits.
+are 1, what is divisible by 16, 8 or 4, the extents of symbolic lanes, and whether indices need 64
+bits.  Divisibility decides how wide loads are, also that of the sizes in masks.
 Sizes themselves are no part of it.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ from tensorlang.backends.triton.emit import KernelText
 from tensorlang.backends.triton.libraries import tl
 from tensorlang.ir.types import DType
 
-_ALIGNMENT = 16
+# The divisors that make a difference: 16 bytes are the widest load.
+_DIVISORS = (16, 8, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,13 @@ class Key:
     """One specialisation of a kernel.
 
     Args:
-        divisible: for each pointer, scalar and stride, whether it is a multiple of 16.
+        divisors: for each pointer, scalar and stride, the largest of 16, 8, 4 and 1 dividing it.
         unit: for each stride, whether it is 1.
         extents: of symbolic lanes, powers of two.
         wide: whether indices are held in 64 bits.
     """
 
-    divisible: tuple[bool, ...]
+    divisors: tuple[int, ...]
     unit: tuple[bool, ...]
     extents: tuple[int, ...]
     wide: bool
@@ -37,9 +38,10 @@ class Key:
 def usual(text: KernelText, extent: int) -> Key:
     """What calls mostly bring: aligned pointers, multiples of 16, last strides of 1."""
     unit = tuple(dim == memory.rank - 1 for _, memory, _, dim in text.strides)
-    scalars = tuple(dtype.name == "index" for _, _, dtype in text.scalars)
-    divisible = (True,) * len(text.pointers) + scalars + tuple(not u for u in unit)
-    return Key(divisible, unit, (extent,) * len(text.extents), wide=False)
+    scalars = tuple(16 if dtype.name == "index" else 1 for _, _, dtype in text.scalars)
+    strides = tuple(1 if one else 16 for one in unit)
+    divisors = (16,) * len(text.pointers) + scalars + strides
+    return Key(divisors, unit, (extent,) * len(text.extents), wide=False)
 
 
 def signature(text: KernelText, key: Key) -> dict[str, str]:
@@ -75,27 +77,17 @@ def constants(text: KernelText, key: Key) -> dict[str, Any]:
     return made
 
 
-def hints(text: KernelText, key: Key) -> dict[tuple[int, ...], list[list[Any]]]:
-    """Divisibility by 16, by the position of the parameter."""
-    flags = [*key.divisible]
+def hints(key: Key) -> dict[tuple[int, ...], list[list[Any]]]:
+    """Divisors, by the position of the parameter."""
     return {
-        (position,): [["tt.divisibility", _ALIGNMENT]]
-        for position, flag in enumerate(flags)
-        if flag
+        (position,): [["tt.divisibility", divisor]]
+        for position, divisor in enumerate(key.divisors)
+        if divisor > 1
     }
 
 
-def divisible(
-    pointers: Sequence[int], scalars: Sequence[Any], strides: Sequence[int]
-) -> tuple[bool, ...]:
-    """Which arguments are multiples of 16; a stride of 1 is fixed and needs no hint."""
-    return (
-        *(p % _ALIGNMENT == 0 for p in pointers),
-        *(type(s) is int and s % _ALIGNMENT == 0 for s in scalars),
-        *(s % _ALIGNMENT == 0 for s in strides),
-    )
-
-
-def named(text: KernelText, values: Mapping[str, Any]) -> list[Any]:
-    """The arguments in the order of the parameters."""
-    return [values[name] for name in text.parameters]
+def divisor_of(value: Any) -> int:
+    """The largest of 16, 8, 4 and 1 that divides an argument; 1 for what is no int."""
+    if type(value) is not int:
+        return 1
+    return next((d for d in _DIVISORS if value % d == 0), 1)

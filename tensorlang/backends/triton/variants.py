@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from tensorlang.backends.triton.build import Launch
 from tensorlang.backends.triton.emit import KernelText
 from tensorlang.backends.triton.generate import generate
-from tensorlang.backends.triton.masks import knowledge_of
+from tensorlang.backends.triton.masks import Knowledge, plain_sizes
 from tensorlang.backends.triton.share import roots_of, walk_tiles
 from tensorlang.backends.triton.tiles import Memory
-from tensorlang.ir.expr import Binary, Const, Expr, Size
+from tensorlang.ir.expr import Binary, Compare, Const, Expr, Size
 from tensorlang.ir.linear import integer
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, Stmt, map_children, map_exprs, walk
@@ -126,10 +126,30 @@ def _divided(launch: Launch, multiples: Mapping[str, Multiple]) -> Launch:
     grid = [s for s in walk(body) if isinstance(s, For) and s.var in loops and s.kind in kinds]
     scalars = {**launch.scalars, **{m.quotient.name: index for m in multiples.values()}}
     memories = {name: _rewritten(memory, rule) for name, memory in launch.memories.items()}
-    facts = knowledge_of(name for name, dtype in scalars.items() if dtype is index)
     return replace(
-        launch, body=body, grid=tuple(grid), scalars=scalars, memories=memories, facts=facts
+        launch,
+        body=body,
+        grid=tuple(grid),
+        scalars=scalars,
+        memories=memories,
+        facts=_knowing(launch.facts, values, multiples),
     )
+
+
+# Quotients of the witness of a variant: larger than a tile, so that a bound by one fails.
+_SAMPLE = 1009
+
+
+def _knowing(
+    known: Knowledge, values: Mapping[str, Expr], multiples: Mapping[str, Multiple]
+) -> Knowledge:
+    """What was known, that each size is its multiple, and a witness of such sizes."""
+    facts = known.facts
+    for name, value in values.items():
+        facts = facts.assume(Compare("eq", Size(name), value))
+    sizes = {name: _SAMPLE * m.of for name, m in multiples.items()}
+    sizes |= {m.quotient.name: _SAMPLE for m in multiples.values()}
+    return Knowledge(facts, {**plain_sizes(known), **sizes})
 
 
 def _rewritten(memory: Memory, rule: Callable[[Expr], Expr]) -> Memory:
