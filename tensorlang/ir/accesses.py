@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
-from tensorlang.ir.expr import Expr, Load, Select, Unary
+from tensorlang.ir.expr import Expr, Load, Select, Unary, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
@@ -12,6 +13,9 @@ from tensorlang.ir.types import index
 from tensorlang.span import Span
 
 Ranges: TypeAlias = Mapping[str, Interval]
+# The buffers that a statement touches, for as long as the statement lives.
+Touched: TypeAlias = WeakKeyDictionary[Stmt, frozenset[str]]
+_touched_by: Touched = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,17 +32,20 @@ class Access:
     span: Span | None = None
 
 
-def accesses_of(body: Stmt, buffer: str) -> Iterator[Access]:
-    """Every load of `buffer`, and every store to it, below `body`."""
-    touching: dict[Stmt, bool] = {}
-    yield from _accesses(body, buffer, _Scope({}, {}, Facts.none, (), frozenset(), None), touching)
+def accesses_of(body: Stmt, buffer: str, dims: tuple[str, ...] = ()) -> Iterator[Access]:
+    """Every load of `buffer`, and every store to it, below `body`.
+
+    Args: dims: of a Func, the names of its dimensions; of an Input, nothing.
+    """
+    yield from _accesses(body, buffer, _Scope({}, {}, Facts.none, (), {}, dims, None))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scope:
     """What is known of the names bound between `body` and here.
 
-    `own`: those that run over the region of the buffer itself, in its own stages.
+    `own`: the names that run over a dimension of the buffer's own region, in its own stages, and
+    which dimension that is.
     """
 
     loose: Ranges
@@ -46,22 +53,25 @@ class _Scope:
     # What guards say of more than names: of data that is an index, above all.
     facts: Facts
     extents: tuple[Expr, ...]
-    own: frozenset[str]
+    own: Mapping[str, str]
+    dims: tuple[str, ...]
     span: Span | None
 
 
-def _touches(stmt: Stmt, buffer: str, memo: dict[Stmt, bool]) -> bool:
-    if stmt not in memo:
-        memo[stmt] = (
-            (isinstance(stmt, Store) and stmt.buffer == buffer)
-            or any(buffer in e.reads for e in exprs_of(stmt))
-            or any(_touches(child, buffer, memo) for child in children_of(stmt))
-        )
-    return memo[stmt]
+def _touched(stmt: Stmt) -> frozenset[str]:
+    """The buffers that a statement loads from or stores to."""
+    found = _touched_by.get(stmt)
+    if found is None:
+        own = [stmt.buffer] if isinstance(stmt, Store) else list[str]()
+        parts = [e.reads for e in exprs_of(stmt)]
+        # A list, not a generator: what nests deeply may not recurse through C.
+        parts += [_touched(child) for child in children_of(stmt)]
+        found = _touched_by[stmt] = frozenset(own).union(*parts)
+    return found
 
 
-def _accesses(stmt: Stmt, buffer: str, scope: _Scope, memo: dict[Stmt, bool]) -> Iterator[Access]:
-    if not _touches(stmt, buffer, memo):
+def _accesses(stmt: Stmt, buffer: str, scope: _Scope) -> Iterator[Access]:
+    if buffer not in _touched(stmt):
         return
     if isinstance(stmt, (Stage, Store)):
         scope = replace(scope, span=stmt.span)
@@ -72,12 +82,14 @@ def _accesses(stmt: Stmt, buffer: str, scope: _Scope, memo: dict[Stmt, bool]) ->
         yield _access(stmt.indices, buffer, scope, ())
     scope = _enter(stmt, scope, buffer)
     for child in children_of(stmt):
-        yield from _accesses(child, buffer, scope, memo)
+        yield from _accesses(child, buffer, scope)
 
 
 def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
-    if isinstance(stmt, (Let, For)) and any(_is_own(e, scope, buffer) for e in exprs_of(stmt)):
-        scope = replace(scope, own=scope.own | {stmt.var})
+    if isinstance(stmt, (Let, For)):
+        dim = _own_dim(stmt.value if isinstance(stmt, Let) else stmt.min, scope, buffer)
+        if dim is not None:
+            scope = replace(scope, own={**scope.own, stmt.var: dim})
     match stmt:
         case Let() if stmt.value.dtype is index:
             return replace(
@@ -137,8 +149,11 @@ def _access(
     tight, facts = scope.tight, scope.facts
     for condition in conditions:
         tight, facts = _where(tight, condition), facts.assume(condition)
-    known = [not _is_own(e, scope, buffer) for e in indices]
-    pairs = list(zip(indices, known, strict=True))
+    runs = [scope.own.get(e.name) if isinstance(e, Var) else None for e in indices]
+    dims = scope.dims or (None,) * len(indices)
+    pairs = [
+        (e, run is None or run != dim) for e, run, dim in zip(indices, runs, dims, strict=True)
+    ]
     return Access(
         tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
         tuple(bounds_of(e, tight, facts) if needed else None for e, needed in pairs),
@@ -147,9 +162,9 @@ def _access(
     )
 
 
-def _is_own(e: Expr, scope: _Scope, buffer: str) -> bool:
-    """Whether an index or a bound is made of the buffer's own region."""
-    prefix = f"{buffer}."
-    return any(
-        name in scope.own or (name.startswith(prefix) and name.count(".") == 2) for name in e.free
-    )
+def _own_dim(e: Expr, scope: _Scope, buffer: str) -> str | None:
+    """The dimension over which a loop from `e`, or a name for `e`, runs: f.x.min + ... is of x."""
+    if isinstance(e, Var) and e.name in scope.own:
+        return scope.own[e.name]
+    firsts = {f"{buffer}.{dim}.min": dim for dim in scope.dims}
+    return next((firsts[name] for name in e.free if name in firsts), None)

@@ -93,7 +93,8 @@ def _infer(stmt: Stmt, place: _Place) -> Stmt:
 
 def _bind(func: str, lets: list[Let], inner: Stmt, place: _Place, parts: int) -> Stmt:
     """The Lets with the values that `inner` needs."""
-    regions = _regions(inner, func, len(lets) // parts, place)
+    dims = tuple(let.var.split(".")[1] for let in lets[::parts])
+    regions = _regions(inner, func, dims, place)
     outside = dict(place.kept).get(func)
     if parts == len(REGION_PARTS) and outside is not None:
         regions = slide(regions, place.around[len(outside.around) :], outside.facts, place.facts)
@@ -123,10 +124,10 @@ def _is_part(name: str, func: str, parts: tuple[str, ...]) -> bool:
     return name.startswith(f"{func}.") and name.count(".") == 2 and name.endswith(parts)
 
 
-def _regions(body: Stmt, func: str, rank: int, place: _Place) -> list[Region]:
+def _regions(body: Stmt, func: str, dims: tuple[str, ...], place: _Place) -> list[Region]:
     """The region of each dimension of a Func that the accesses in `body` need."""
-    accesses = list(accesses_of(body, func))
-    return [_region(accesses, dim, func, place) for dim in range(rank)]
+    accesses = list(accesses_of(body, func, dims))
+    return [_region(accesses, dim, func, place) for dim in range(len(dims))]
 
 
 def _region(accesses: list[Access], dim: int, func: str, place: _Place) -> Region:
@@ -137,7 +138,7 @@ def _region(accesses: list[Access], dim: int, func: str, place: _Place) -> Regio
         wide, narrow = access.loose[dim], access.tight[dim]
         if wide is None or narrow is None:
             continue
-        if narrow.lo is None or narrow.hi is None:
+        if not is_bounded(narrow):
             raise unbounded_index(f"Func {func!r}", dim, access)
         loose = wide if loose is None else union(loose, wide, facts)
         tight = narrow if tight is None else union(tight, narrow, facts)
@@ -157,6 +158,14 @@ def _count(first: Expr, last: Expr, place: _Place) -> Expr:
     """last - first + 1."""
     count = simplify(last - first + 1, place.facts)
     return simplify(substitute(count, place.extents), place.facts) if place.extents else count
+
+
+def is_bounded(interval: Interval) -> bool:
+    """Whether both ends are known; all the numbers of 32 bits are as good as none."""
+    return all(
+        end is not None and not (isinstance(end, Const) and abs(int(end.value)) >= 2**31 - 1)
+        for end in (interval.lo, interval.hi)
+    )
 
 
 def unbounded_index(what: str, dim: int, access: Access) -> DefinitionError:

@@ -3,7 +3,7 @@
 The region of an Input follows from the algorithm alone: no directive enlarges it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tensorlang.algorithm import Algorithm, FuncRecord
@@ -11,9 +11,9 @@ from tensorlang.directives import Placement, State
 from tensorlang.ir.accesses import Access, accesses_of
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.interval import Interval
-from tensorlang.ir.regions import unbounded_index
+from tensorlang.ir.regions import is_bounded, unbounded_index
 from tensorlang.ir.simplify import simplify
-from tensorlang.ir.stmt import Assert, Program, Stmt
+from tensorlang.ir.stmt import Assert, Program
 from tensorlang.ir.types import bool_, index
 from tensorlang.lower.build_nests import build_nests
 from tensorlang.lower.plan import Plan
@@ -34,13 +34,17 @@ def check_inputs(algorithm: Algorithm) -> tuple[Assert, ...]:
     Raises: DefinitionError (unbounded-index) where an index depends on data and nothing bounds it.
     """
     body = default_program(algorithm).body
-    arrays = [(f"Input {a.name!r}", a.name, a.shape) for a in algorithm.inputs]
-    arrays += [(f"output {name!r}", name, shape) for name, shape in algorithm.outputs]
-    asserts = [a for array in arrays for a in _asserts(*array, body)]
+    arrays = [(f"Input {a.name!r}", a.shape, accesses_of(body, a.name)) for a in algorithm.inputs]
+    arrays += [
+        (f"output {name!r}", shape, accesses_of(body, name, algorithm.func(name).dims))
+        for name, shape in algorithm.outputs
+    ]
+    asserts = [a for array in arrays for a in _asserts(*array)]
     asserts.extend(_point_asserts(algorithm))
     # A call whose outputs are all empty runs nothing, and so needs nothing.
     empty = _all_empty(algorithm)
-    return tuple(replace(a, condition=simplify(a.condition | empty)) for a in asserts)
+    checked = (replace(a, condition=simplify(a.condition | empty)) for a in asserts)
+    return tuple(a for a in checked if not isinstance(a.condition, Const) or not a.condition.value)
 
 
 def _all_empty(algorithm: Algorithm) -> Expr:
@@ -53,9 +57,9 @@ def _all_empty(algorithm: Algorithm) -> Expr:
     return simplify(result)
 
 
-def _asserts(what: str, name: str, shape: tuple[Expr, ...], body: Stmt) -> Iterator[Assert]:
+def _asserts(what: str, shape: tuple[Expr, ...], accesses: Iterable[Access]) -> Iterator[Assert]:
     seen: set[Expr] = set()
-    for access in accesses_of(body, name):
+    for access in accesses:
         for dim, (interval, extent) in enumerate(zip(access.tight, shape, strict=True)):
             if interval is None:
                 continue
@@ -68,9 +72,9 @@ def _asserts(what: str, name: str, shape: tuple[Expr, ...], body: Stmt) -> Itera
 
 
 def _ends(what: str, dim: int, interval: Interval, access: Access) -> tuple[Expr, Expr]:
-    if interval.lo is not None and interval.hi is not None:
-        return interval.lo, interval.hi
-    raise unbounded_index(what, dim, access)
+    if interval.lo is None or interval.hi is None or not is_bounded(interval):
+        raise unbounded_index(what, dim, access)
+    return interval.lo, interval.hi
 
 
 def _inside(lo: Expr, hi: Expr, extent: Expr, loops: tuple[Expr, ...]) -> Expr:

@@ -1,8 +1,9 @@
 """Each Func over what is needed of it where it is computed; tiles of constant extent."""
 
 import numpy as np
+import pytest
 
-from tensorlang import Func, Input, Pipeline, Schedule, clamp, i32, repeat_edge
+from tensorlang import Func, Input, Pipeline, RDom, Schedule, clamp, i32, repeat_edge
 from tensorlang.ir.expr import Const
 from tensorlang.ir.stmt import Allocate, walk
 from tests.lower.algorithms import M, N, i, j, rows, two_stages
@@ -76,3 +77,45 @@ def test_a_stencil_in_two_dimensions_needs_a_halo() -> None:
     s["g"].tile(i, j, "io", "jo", "ii", "ji", 8, 16)
     s["f"].compute_at("g", "jo")
     assert extents(around(pipeline, s, "infer_bounds")[1]) == [[10, 20]]
+
+
+# An update may need more of its Func than its consumers do: f[x, r] all along r.
+
+
+def running_difference(axis: int) -> Pipeline:
+    """f[i, k] (or f[k, i]) -= f[i, k - 1] over k, read at one point."""
+    a, f, g, k = (
+        Input("A", i32, [M, N]),
+        Func("f"),
+        Func("g"),
+        RDom("k", (1, (N if axis else M) - 1)),
+    )
+    f[i, j] = a[i, j]
+    before, here = ((i, k - 1), (i, k)) if axis else ((k - 1, i), (k, i))
+    f[here] = f[here] - f[before]
+    g[i, j] = f[i, j] + 1
+    return Pipeline("differences", inputs=[a], outputs={g: [M, N]})
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("at", [i, j])
+@pytest.mark.parametrize(
+    "order", [("fuse", i, "k"), ("fuse", "k", i), ("split", i), ("split", "k")]
+)
+def test_an_update_over_a_whole_dimension_needs_all_of_it(axis, at, order) -> None:
+    pipeline = running_difference(axis)
+    s = Schedule(pipeline)
+    s["f"].compute_at("g", at)
+    stage = s["f"].update(0)
+    if order[0] == "split":
+        stage.split(order[1], "xo", "xi", 3)
+    else:
+        stage.reorder(*order[1:]).fuse(*order[1:], "t")
+    values = np.arange(20, dtype=np.int32).reshape(4, 5) ** 2
+    a = values.copy()
+    if axis == 0:
+        a = a.T
+    for n in range(1, a.shape[1]):
+        a[:, n] -= a[:, n - 1]
+    expected = (a.T if axis == 0 else a) + 1
+    assert np.array_equal(pipeline.compile(s, target="interpreter")(values), expected)
