@@ -1,9 +1,12 @@
 """What only the whole schedule shows wrong."""
 
 from tensorlang.directives.order import Order
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from tensorlang.errors import ScheduleError
-from tensorlang.ir.expr import Const, Param
-from tensorlang.ir.stmt import Allocate, For, LoopKind, Program, Stage, Stmt, children_of, walk
+from tensorlang.ir.expr import Const, Expr, Param
+from tensorlang.ir.stmt import Allocate, For, Let, LoopKind, Program, Stage, Stmt, children_of, walk
 from tensorlang.ir.walk import postorder
 from tensorlang.lower.plan import ROOT, Level, Nest, Plan
 
@@ -98,24 +101,34 @@ def check_lanes(program: Program) -> Program:
 
     Raises: ScheduleError: lanes-not-constant, nested-gpu-blocks, shared-storage.
     """
-    _check(program.body, None, frozenset(), frozenset())
+    _check(program.body, None, {}, frozenset())
     return program
 
 
-def _check(stmt: Stmt, block: For | None, loops: frozenset[str], kept: frozenset[str]) -> None:
+# Each name that differs between iterations, with the loops on which it depends.
+Varying: TypeAlias = Mapping[str, frozenset[str]]
+
+
+def _check(stmt: Stmt, block: For | None, varying: Varying, kept: frozenset[str]) -> None:
     if isinstance(stmt, For):
         if stmt.kind is LoopKind.VECTORIZED:
-            _check_extent(stmt, loops)
+            _check_extent(stmt, _loops_of(stmt.extent, varying))
         if stmt.kind is LoopKind.GPU_BLOCK and block is not None:
             _check_nested(stmt, block)
         if stmt.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED):
             _check_shared(stmt, kept)
         block = stmt if stmt.kind is LoopKind.GPU_BLOCK else block
-        loops = loops | {stmt.var}
+        varying = {**varying, stmt.var: frozenset((stmt.var,))}
+    if isinstance(stmt, Let) and (loops := _loops_of(stmt.value, varying)):
+        varying = {**varying, stmt.var: loops}
     if isinstance(stmt, Allocate):
         kept = kept | {stmt.buffer.name}
     for child in children_of(stmt):
-        _check(child, block, loops, kept)
+        _check(child, block, varying, kept)
+
+
+def _loops_of(e: Expr, varying: Varying) -> frozenset[str]:
+    return frozenset().union(*(varying[name] for name in e.free & varying.keys()))
 
 
 def _check_shared(loop: For, kept: frozenset[str]) -> None:
@@ -135,7 +148,7 @@ def _check_shared(loop: For, kept: frozenset[str]) -> None:
 
 
 def _check_extent(loop: For, loops: frozenset[str]) -> None:
-    varying = sorted(loop.extent.free & loops)
+    varying = sorted(loops)
     chosen = any(isinstance(e, Param) for e in postorder(loop.extent))
     if isinstance(loop.extent, Const) or not (varying or chosen):
         return

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tensorlang import Schedule, ScheduleError
-from tests.lower.algorithms import i, j, rows
+from tensorlang import Func, Input, Pipeline, Schedule, ScheduleError, i32, repeat_edge
+from tests.lower.algorithms import N, i, j, rows
 
 
 def ragged_lanes(s: Schedule) -> None:
@@ -51,3 +51,15 @@ def test_a_schedule_that_cannot_be_lowered_is_refused(
     assert caught.value.code == code
     assert caught.value.span is not None
     assert caught.value.span.path == __file__
+
+
+def test_lanes_of_an_extent_that_varies_are_refused() -> None:
+    a, f, g = Input("A", i32, [N]), Func("f"), Func("g")
+    f[i] = repeat_edge(a)[i] + 1
+    g[i] = f[i * 2 - 2] + f[i + 1]
+    pipeline = Pipeline("p", inputs=[a], outputs={g: [N]})
+    s = Schedule(pipeline)
+    s[f].compute_at(g, i).vectorize(i)
+    with pytest.raises(ScheduleError, match="lanes-not-constant") as caught:
+        pipeline.lower(s)
+    assert "it depends on g.i" in str(caught.value)
