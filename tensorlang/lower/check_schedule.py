@@ -1,9 +1,9 @@
 """What only the whole schedule shows wrong."""
 
-from tensorlang.directives.order import Order
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from tensorlang.directives.order import Order
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Expr, Param
 from tensorlang.ir.stmt import Allocate, For, Let, LoopKind, Program, Stage, Stmt, children_of, walk
