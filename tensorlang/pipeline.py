@@ -22,6 +22,7 @@ from tensorlang.kernel import Kernel
 from tensorlang.lower import Trace, lower
 from tensorlang.lower.check_inputs import check_inputs
 from tensorlang.lower.explain_bounds import explain_bounds
+from tensorlang.recursion import deep_recursion
 from tensorlang.schedule import Schedule
 from tensorlang.span import caller_span
 from tensorlang.target import Target, available
@@ -59,7 +60,8 @@ class Pipeline:
 
     def _take(self, algorithm: Algorithm) -> None:
         self._algorithm = algorithm
-        self._asserts = check_inputs(algorithm)
+        with deep_recursion():
+            self._asserts = check_inputs(algorithm)
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -83,7 +85,8 @@ class Pipeline:
     def lower(self, schedule: Schedule | None = None, *, trace: Trace | None = None) -> Program:
         """The loop IR under a schedule (none: every default); `trace` sees each pass's program."""
         schedule = self._own(schedule) if schedule is not None else Schedule(self)
-        return lower(schedule.state, self._asserts, trace=trace)
+        with deep_recursion():
+            return lower(schedule.state, self._asserts, trace=trace)
 
     def compile(self, schedule: Schedule | None = None, target: str | Target = "c") -> Kernel:
         """A Kernel for `target`: "reference", "interpreter", "c", "triton", or a Target.
@@ -93,10 +96,11 @@ class Pipeline:
         where = Target.of(target)
         schedule = self._own(schedule) if schedule is not None else autoschedule(self, where)
         program = self.lower(schedule)
-        if where.name == "reference":
-            executable = compile_algorithm(self._algorithm)
-        else:
-            executable = compile_program(program, where)
+        with deep_recursion():
+            if where.name == "reference":
+                executable = compile_algorithm(self._algorithm)
+            else:
+                executable = compile_program(program, where)
         return Kernel(program, executable, where, schedule.copy())
 
     def __call__(self, *inputs: Any, **arguments: Any) -> Any:

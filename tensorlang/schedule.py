@@ -33,6 +33,7 @@ from tensorlang.directives.storage import AlignStorage, FoldStorage, Memory, Sto
 from tensorlang.errors import InternalError, ScheduleError
 from tensorlang.ir.loop_nest import loop_nest
 from tensorlang.lower import lower_stages
+from tensorlang.recursion import deep_recursion
 from tensorlang.schedule_text import MISFITS, check_stage, directive_of, misfit
 from tensorlang.span import caller_span
 from tensorlang.text.schedules import HEADER, DirectiveCall, parse_directives
@@ -198,7 +199,8 @@ class Schedule:
 
     def loop_nest(self) -> str:
         """The loops as pseudo-code, outermost first, with what is computed where."""
-        return loop_nest(lower_stages(self._state))
+        with deep_recursion():
+            return loop_nest(lower_stages(self._state))
 
 
 class Stage:

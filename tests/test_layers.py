@@ -25,6 +25,7 @@ _EVERYTHING = _WHAT_AND_HOW | _RUNNING | {"autoschedule"}
 # layer: the layers whose modules it may import, besides its own.
 LAYERS: dict[str, set[str]] = {
     "span": set(),
+    "recursion": set(),
     "errors": {"span"},
     "ir": {"errors", "span"},
     "machine": set(),
@@ -44,12 +45,13 @@ LAYERS: dict[str, set[str]] = {
     # A schedule shows its loops, so it knows the passes; they know only the directives' data.
     "lower": _BASE | {"algorithm", "directives", "target"},
     "schedule_text": _BASE | {"algorithm", "directives", "text"},
-    "schedule": _BASE | {"algorithm", "directives", "lower", "schedule_text", "target", "text"},
+    "schedule": _BASE
+    | {"algorithm", "directives", "lower", "recursion", "schedule_text", "target", "text"},
     "backends": _BASE | {"machine", "target"},
     "calling": _BASE | {"arrays", "backends", "target"},
     "kernel": _BASE | {"arrays", "backends", "calling", "target"},
     "autoschedule": _WHAT_AND_HOW | {"lower"},
-    "pipeline": _EVERYTHING,
+    "pipeline": _EVERYTHING | {"recursion"},
     "autodiff": _EVERYTHING,
     "module": _EVERYTHING,
     "testing": _EVERYTHING | {"tensorlang"},

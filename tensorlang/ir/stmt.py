@@ -65,14 +65,14 @@ class Buffer:
     hints: "Hints" = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Block:
     """Statements in order."""
 
     statements: tuple["Stmt", ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Stage:
     """The loops of one stage of a Func: 0 its pure definition, k its update k - 1."""
 
@@ -82,7 +82,7 @@ class Stage:
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class For:
     """body for var = min, ..., min + extent - 1; `reduction`: var is (part of) an RDom variable."""
 
@@ -96,7 +96,7 @@ class For:
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Let:
     """var stands for value in body."""
 
@@ -105,7 +105,7 @@ class Let:
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class If:
     """body where condition holds."""
 
@@ -113,7 +113,7 @@ class If:
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Allocate:
     """A buffer that lives while body runs; its elements start undefined."""
 
@@ -121,7 +121,7 @@ class Allocate:
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Store:
     """buffer[indices] = values, one value a component; all loads happen before."""
 
@@ -131,7 +131,7 @@ class Store:
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Assert:
     """A condition over sizes and params, checked by the call before anything runs.
 
