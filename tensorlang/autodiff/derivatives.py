@@ -120,7 +120,8 @@ _DERIVATIVES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "sigmoid": lambda a, y: (1 - y) * y,
 }
 # The cheap forms have the derivative of what they approximate.
-_DERIVATIVES |= {f"approx.{name}": _DERIVATIVES[name] for name in ("tanh", "exp2", "erf")}
+for _name in ("tanh", "exp2", "erf"):
+    _DERIVATIVES[f"approx.{_name}"] = _DERIVATIVES[_name]
 _DERIVATIVES["approx.rcp"] = lambda a, y: -(y * y)
 
 

@@ -48,7 +48,7 @@ def split_digits(
 
 
 def _divisor(axis: Axis, made: Digits) -> tuple[Expr, Expr] | None:
-    """The numerator x + c, and the divisor of all quotients and remainders of it; None: no split."""
+    """The numerator x + c, and the divisor of all its quotients and remainders; None: no split."""
     taken = [
         (e.a, e.b)
         for e in postorder(*made.indices)

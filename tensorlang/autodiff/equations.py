@@ -62,7 +62,8 @@ class Solver:
         left, right = dict(equation.coefficients), equation.right
         for name in equation.coefficients:
             if name in self.values or name in self.fixed:
-                right = right - left.pop(name) * self.values.get(name, Var(name))
+                value = self.values.get(name)
+                right = right - left.pop(name) * (Var(name) if value is None else value)
         return _Equation(equation.dim, equation.index, left, simplify(right, self.facts))
 
     def _cost(self, equation: _Equation) -> tuple[int, int]:
@@ -123,7 +124,7 @@ class Solver:
             self.conditions.append(_equals_zero(simplify(total, self.facts)))
 
     def _last_digit(self, equation: _Equation) -> tuple[str, Expr] | None:
-        """y and n where y has coefficient 1 and at most n values, and all else is a multiple of n."""
+        """y and n: y has coefficient 1 and at most n values, and all else is a multiple of n."""
         left = equation.coefficients
         for name, c in left.items():
             if c is not ONE:
@@ -187,7 +188,8 @@ def _affine(e: Expr, axes: frozenset[str]) -> tuple[dict[str, Expr], Expr] | Non
         others = [f for f in factors_of(atom) if f is not varying[0]]
         scale = integer(c) if not others else product(*others) * c
         name = varying[0].name
-        coefficients[name] = simplify(coefficients.get(name, ZERO) + scale)
+        known = coefficients.get(name)
+        coefficients[name] = scale if known is None else simplify(known + scale)
     return {name: c for name, c in coefficients.items() if c is not ZERO}, to_expr(rest)
 
 

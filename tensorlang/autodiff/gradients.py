@@ -31,10 +31,11 @@ def gradients(
 
     Its inputs are those Inputs of `pipeline` whose values the gradient needs, in their order, then
     `grad_<output>` for each differentiated output, of its shape and dtype (`grad_<output>_<k>` for
-    component k of a tuple).  Its outputs are `grad_<x>`, of the shape and dtype of x; that of a Param has no
-    dimension.  What the gradient needs of the forward Funcs is in it by definition, under the same
-    names, so that a schedule chooses what to keep and what to compute again.  A Size that is only
-    an extent of an Input whose values are not needed is given in the call, as in sizes={"K": 8}.
+    component k of a tuple).  Its outputs are `grad_<x>`, of the shape and dtype of x; that of a
+    Param has no dimension.  What the gradient needs of the forward Funcs is in it by definition,
+    under the same names, so that a schedule chooses what to keep and what to compute again.  A Size
+    that is only an extent of an Input whose values are not needed is given in the call, as in
+    sizes={"K": 8}.
 
     Args:
         wrt: Inputs and Params, objects or names, of float dtypes; by default every float Input.
@@ -184,7 +185,7 @@ def _named(
     """The axes of an Input, named like the Vars that it is read with."""
     names: list[str] = []
     for d, axis in enumerate(region):
-        plain = (c.indices[d].name for c in found if isinstance(c.indices[d], Var))  # type: ignore[attr-defined]
+        plain = (e.name for c in found if isinstance(e := c.indices[d], Var))
         names.append(fresh_name(next(plain, axis.name), (*building.taken, *names)))
     return tuple(Axis(n, a.first, a.last) for n, a in zip(names, region, strict=True))
 

@@ -41,13 +41,13 @@ def reverse_writes(
     tracks = _Tracks(building, func, number, adjoint, writes)
     through = tracks.through()
     left: list[Contribution] = []
-    for leaf, part in tracks.parts(through).items():
-        part = writes.resolved(part)
+    for leaf, unresolved in tracks.parts(through).items():
+        part = writes.resolved(unresolved)
         if isinstance(leaf, Load) and leaf.buffer == func.name:
             old = (*writes.condition, writes.old(leaf), *part.guards)
             if writes.old(leaf) is not FALSE:
-                part = Guarded(tuple(g for g in old if g is not TRUE), part.value)
-                left.append(Contribution(writes.space, leaf.indices, leaf.component, part))
+                kept = Guarded(tuple(g for g in old if g is not TRUE), part.value)
+                left.append(Contribution(writes.space, leaf.indices, leaf.component, kept))
         else:
             condition = all_of(writes.condition) if writes.condition else None
             building.contribute(leaf, part, writes.space, condition, writes.definition.span)
@@ -184,11 +184,11 @@ class _Tracks:
         made = self.building.name(f"grad_{name}")
         through = Adjoint({c: (made, k, dtypes[k]) for k, c in enumerate(components)})
         steps: dict[tuple[Expr, ...], dict[int, Guarded]] = {}
-        for leaf, part in self.parts(through).items():
+        for leaf, unresolved in self.parts(through).items():
             if isinstance(leaf, Load) and leaf.buffer == name:
                 new = self.writes.new(leaf)
                 if new is not FALSE:
-                    part = self.writes.resolved(part)
+                    part = self.writes.resolved(unresolved)
                     guards = part.guards if new is TRUE else (new, *part.guards)
                     steps.setdefault(leaf.indices, {})[leaf.component] = Guarded(guards, part.value)
         if not steps:

@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
-from tensorlang.ir.expr import Expr, Load, Select, Unary, Var
+from tensorlang.ir.conditions import conjuncts_of
+from tensorlang.ir.expr import Compare, Expr, Load, Select, Unary, Var
 from tensorlang.ir.facts import Facts
+from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
+from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.types import index
 from tensorlang.span import Span
@@ -156,10 +159,36 @@ def _access(
     ]
     return Access(
         tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
-        tuple(bounds_of(e, tight, facts) if needed else None for e, needed in pairs),
+        tuple(
+            _guarded(bounds_of(e, tight, facts), conditions) if needed else None
+            for e, needed in pairs
+        ),
         scope.extents,
         scope.span,
     )
+
+
+def _guarded(found: Interval, conditions: tuple[Expr, ...]) -> Interval:
+    """The interval of an index that is fixed here, cut to where select lets it be read.
+
+    Of a name that varies the conditions narrow the range; of a fixed index, such as 2*i - 2 inside
+    the loop over i, they say that it may not be needed at all: then the interval is empty.
+    """
+    if found.lo is None or found.lo is not found.hi:
+        return found
+    this, lo, hi = to_linear(found.lo), found.lo, found.lo
+    for condition in (c for guard in conditions for c in conjuncts_of(guard)):
+        if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
+            continue
+        if condition.a.dtype is not index or condition.reads:
+            continue
+        slack = to_linear(condition.b - condition.a).shifted(-(condition.op == "lt"))
+        above, below = slack - this, slack + this
+        if this.terms and not this.terms.keys() & above.terms.keys():
+            lo = maximum(lo, to_expr(-above))
+        elif this.terms and not this.terms.keys() & below.terms.keys():
+            hi = minimum(hi, to_expr(below))
+    return Interval(lo, hi)
 
 
 def _own_dim(e: Expr, scope: _Scope, buffer: str) -> str | None:

@@ -42,9 +42,7 @@ def fold(root: Expr, step: Callable[[Expr, list[T]], T], memo: dict[Expr, T] | N
     return memo[root]
 
 
-def rewrite(
-    root: Expr, rule: Callable[[Expr], Expr], memo: dict[Expr, Expr] | None = None
-) -> Expr:
+def rewrite(root: Expr, rule: Callable[[Expr], Expr], memo: dict[Expr, Expr] | None = None) -> Expr:
     """Replace every node by `rule` of it, operands first; an unchanged node stays itself."""
 
     def step(e: Expr, operands: list[Expr]) -> Expr:

@@ -128,7 +128,7 @@ def _check(stmt: Stmt, block: For | None, varying: Varying, kept: frozenset[str]
 
 
 def _loops_of(e: Expr, varying: Varying) -> frozenset[str]:
-    return frozenset().union(*(varying[name] for name in e.free & varying.keys()))
+    return frozenset[str]().union(*(varying[name] for name in e.free & varying.keys()))
 
 
 def _check_shared(loop: For, kept: frozenset[str]) -> None:

@@ -164,7 +164,9 @@ def _copies(name: str) -> Move:
     def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
         copied = draw(st.sampled_from((func, *(a.name for a in s.algorithm.inputs))))
         consumers = s.state.algorithm.consumers(copied)
-        chosen = draw(st.lists(st.sampled_from(consumers), unique=True)) if consumers else []
+        chosen: list[str] = []
+        if consumers:
+            chosen = draw(st.lists(st.sampled_from(consumers), unique=True))
         getattr(s[copied], name)(*chosen)
 
     return apply

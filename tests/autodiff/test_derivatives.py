@@ -7,7 +7,6 @@ import torch
 import tensorlang as tl
 from tensorlang import Func, Input, Pipeline, Size, Var, f16, f32, f64, select
 from tensorlang.ir.functions import FUNCTIONS
-
 from tests.autodiff.checking import check_differences, check_torch, gradient_of
 
 N, i = Size("N"), Var("i")

@@ -21,7 +21,6 @@ from tensorlang import (
     sum,
 )
 from tensorlang.autodiff import gradients
-
 from tests.autodiff.checking import check_differences
 
 M, N, K = Size("M"), Size("N"), Size("K")

@@ -22,7 +22,6 @@ from tensorlang import (
     sum,
 )
 from tensorlang.autodiff import gradients
-
 from tests.autodiff.checking import check_differences
 
 M, N = Size("M"), Size("N")
@@ -42,14 +41,23 @@ def of_matrix(build, shape):
 
 # Gathered: no update scatters.
 GATHERED = {
-    "transposed and flipped": (lambda: of_matrix(lambda X: X[j, i] * X[M - 1 - j, N - 1 - i], [N, M]), (3, 4)),
+    "transposed and flipped": (
+        lambda: of_matrix(lambda X: X[j, i] * X[M - 1 - j, N - 1 - i], [N, M]), (3, 4)
+    ),
     "offsets": (lambda: of_matrix(lambda X: X[i, j + 1] * X[i + 1, j], [M - 1, N - 1]), (3, 4)),
     "a diagonal and a fixed row": (lambda: of_matrix(lambda X: X[i, i] * X[0, j], [M, N]), (4, 4)),
-    "quotients and remainders": (lambda: of_matrix(lambda X: X[i // 2, j % 3] * X[i // 2, j // 3], [2 * M, 9]), (3, 3)),
+    "quotients and remainders": (
+        lambda: of_matrix(lambda X: X[i // 2, j % 3] * X[i // 2, j // 3], [2 * M, 9]), (3, 3)
+    ),
     "a stride": (lambda: of_matrix(lambda X: X[2 * i + 1, 3 * j], [2, 2]), (4, 4)),
     "broadcast": (lambda: of_matrix(lambda X: X[i, 0] * X[0, j] * X[1, 1], [M, N]), (3, 4)),
     "a skewed index": (lambda: of_matrix(lambda X: X[i + j, j], [M - 2, 3]), (5, 3)),
-    "digits": (lambda: of_matrix(lambda X: X[i // 4, i % 4] * 2 + X[j // 6, j // 2 % 3] * X[0, j % 2], [12, 12]), (3, 4)),
+    "digits": (
+        lambda: of_matrix(
+            lambda X: X[i // 4, i % 4] * 2 + X[j // 6, j // 2 % 3] * X[0, j % 2], [12, 12]
+        ),
+        (3, 4),
+    ),
 }  # fmt: skip
 
 

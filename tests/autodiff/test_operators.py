@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 from tensorlang import (
     Func,

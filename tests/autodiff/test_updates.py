@@ -22,7 +22,6 @@ from tensorlang import (
     tanh,
 )
 from tensorlang.autodiff import gradients
-
 from tests.autodiff.checking import check_differences, check_torch
 
 M, N = Size("M"), Size("N")
@@ -50,11 +49,11 @@ def test_a_reduction(op, target):
 @pytest.mark.parametrize("op", ["sum", "prod", "min", "max"])
 def test_a_reduction_that_starts_somewhere(op):
     f = Func("f")
-    f[i] = getattr(tl, op)(X[i, every], over=every, initial=X_first()) + 1
+    f[i] = getattr(tl, op)(X[i, every], over=every, initial=first_column()) + 1
     check_differences(Pipeline("p", inputs=[X], outputs={f: [M]}), [array(3, 4)])
 
 
-def X_first():
+def first_column():
     return X[i, 0] * 0.5 - 0.1
 
 

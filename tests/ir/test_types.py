@@ -231,6 +231,6 @@ def test_zeros_keep_their_sign_and_nan_stays(dtype: DType):
 
 
 def same_bits(a: float, b: float) -> bool:
-    return (
-        (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+    return (math.isnan(a) and math.isnan(b)) or (
+        a == b and math.copysign(1, a) == math.copysign(1, b)
     )

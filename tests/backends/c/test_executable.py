@@ -53,7 +53,7 @@ program p(N) -> B: f32[4]:
 
 def test_a_stride_of_no_whole_element_is_a_shape_error() -> None:
     records = np.zeros(7, np.dtype([("a", np.uint8), ("b", "<f4")]))
-    with pytest.raises(ShapeError, match="stride-not-whole.*stride of 5 bytes"):
+    with pytest.raises(ShapeError, match=r"stride-not-whole.*stride of 5 bytes"):
         compiled(DOUBLE).run({"N": 7}, {}, [records["b"]], [np.zeros(7, np.float32)])
 
 
