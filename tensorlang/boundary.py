@@ -5,7 +5,7 @@ as None is left as it is.  See: Halide's BoundaryConditions.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tensorlang.domain import extent_of
 from tensorlang.errors import DefinitionError
@@ -20,30 +20,30 @@ _Box: TypeAlias = list[tuple[Expr, Expr] | None]
 
 def repeat_edge(source: Input | Func, bounds: Bounds | None = None, *, name: str = "") -> Func:
     """Outside, the nearest element: f[x] = source[clamp(x, min, min + extent - 1)]."""
-    return _mapped(source, bounds, name or f"{source.name}_repeat_edge", _nearest)
+    return _mapped(source, bounds, name, "repeat_edge", _nearest)
 
 
 def repeat_image(source: Input | Func, bounds: Bounds | None = None, *, name: str = "") -> Func:
     """Outside, the array again: f[x] = source[min + (x - min) % extent]."""
-    return _mapped(source, bounds, name or f"{source.name}_repeat_image", _wrapped)
+    return _mapped(source, bounds, name, "repeat_image", _wrapped)
 
 
 def mirror_image(source: Input | Func, bounds: Bounds | None = None, *, name: str = "") -> Func:
     """Outside, the array reflected with its edge twice: ... 1 0 | 0 1 2 ... (NumPy's symmetric)."""
-    return _mapped(source, bounds, name or f"{source.name}_mirror_image", _mirrored)
+    return _mapped(source, bounds, name, "mirror_image", _mirrored)
 
 
 def mirror_interior(source: Input | Func, bounds: Bounds | None = None, *, name: str = "") -> Func:
     """Outside, the array reflected about its edge: ... 2 1 | 0 1 2 ... (NumPy's reflect)."""
-    return _mapped(source, bounds, name or f"{source.name}_mirror_interior", _reflected)
+    return _mapped(source, bounds, name, "mirror_interior", _reflected)
 
 
 def constant_exterior(
     source: Input | Func, value: Operand, bounds: Bounds | None = None, *, name: str = ""
 ) -> Func:
     """Outside, `value`, which has to fit the dtype of the array."""
-    box = _box(source, bounds)
     vars = _vars(source)
+    box = _box(source, bounds)
     inside: Expr = Const(True, bool_)
     for v, dim in zip(vars, box, strict=True):
         if dim is not None:
@@ -86,6 +86,7 @@ def _mapped(
     source: Input | Func,
     bounds: Bounds | None,
     name: str,
+    kind: str,
     index: Callable[[Expr, Expr, Expr], Expr],
 ) -> Func:
     vars = _vars(source)
@@ -93,14 +94,28 @@ def _mapped(
         v if dim is None else index(v, *dim)
         for v, dim in zip(vars, _box(source, bounds), strict=True)
     )
-    f = Func(name)
+    f = Func(name or f"{source.name}_{kind}")
     f[tuple(vars)] = source[indices]
     return f
+
+
+def _fits(bounds: Any, rank: int) -> bool:
+    """Whether the bounds are a pair or None a dimension."""
+    if not issubclass(type(bounds), (list, tuple)) or len(bounds) != rank:
+        return False
+    return all(b is None or (issubclass(type(b), tuple) and len(b) == 2) for b in bounds)
 
 
 def _vars(source: Input | Func) -> list[Var]:
     if isinstance(source, Func):
         return [Var(d) for d in source.dims]
+    if not isinstance(source, Input):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DefinitionError(
+            "boundary-source",
+            f"a boundary condition of a value of type {type(source).__name__}",
+            why="it gives a value outside the shape of an Input, or of a Func",
+            fix="pass an Input, or a Func and bounds=[(min, extent), ...]",
+        )
     return [Var(f"_{k}") for k in range(len(source.shape))]
 
 
@@ -109,7 +124,7 @@ def _box(source: Input | Func, bounds: Bounds | None) -> _Box:
     if bounds is None and isinstance(source, Input):
         return [(Const(0, n.dtype), n) for n in source.shape]
     rank = len(source.shape if isinstance(source, Input) else source.dims)
-    if bounds is None or len(bounds) != rank:
+    if bounds is None or not _fits(bounds, rank):
         raise DefinitionError(
             "boundary-bounds",
             f"a boundary condition on {source.name!r} needs bounds for its {rank} dimension(s)",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorlang.algorithm import Algorithm, FuncRecord, InputRecord, exprs_of_definition
-from tensorlang.domain import extent_of
+from tensorlang.domain import shape_of
 from tensorlang.errors import DefinitionError
 from tensorlang.func import Func, Input, Source
 from tensorlang.ir.expr import Expr, Operand, Param, Size, check_name
@@ -63,7 +63,7 @@ def _check_arguments(name: str, inputs: Any, outputs: Any) -> None:
                 why="an output is computed by its definitions",
                 fix="define it before the Pipeline is made",
             )
-    for a in inputs:
+    for a in inputs if isinstance(inputs, (list, tuple)) else (inputs,):  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(a, Input):
             raise DefinitionError(
                 "bad-input",
@@ -74,7 +74,7 @@ def _check_arguments(name: str, inputs: Any, outputs: Any) -> None:
 
 
 def _shape(func: Func, shape: Sequence[Operand]) -> tuple[Expr, ...]:
-    extents = tuple(extent_of(n, f"output '{func.name}'") for n in shape)
+    extents = shape_of(shape, f"output '{func.name}'")
     if len(extents) != len(func.dims):
         raise DefinitionError(
             "wrong-rank",

@@ -6,6 +6,7 @@ by its Var, and a Reduction by a read of the Func that it becomes.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from tensorlang.algorithm import Domain
 from tensorlang.errors import DefinitionError
@@ -76,7 +77,7 @@ class RDom(Operators):
                 fix=f'RDom("{name}", K), or RDom("{name}", (min, extent), ...)',
             )
         names = [name] if len(dims) == 1 else [f"{name}_{k}" for k in range(len(dims))]
-        pairs = [d if isinstance(d, tuple) else (0, d) for d in dims]
+        pairs = [_range(name, d) for d in dims]
         self.domain = Domain(
             name,
             tuple(
@@ -137,6 +138,32 @@ class RDom(Operators):
 
     def __repr__(self) -> str:
         return f"RDom({self.domain.name!r})"
+
+
+def _range(name: str, dim: Any) -> tuple[Operand, Operand]:
+    """The (min, extent) of a dimension."""
+    if not issubclass(type(dim), tuple):
+        return (0, dim)
+    if len(dim) != 2:
+        raise DefinitionError(
+            "bad-range",
+            f"a dimension of RDom {name!r} is given by {len(dim)} values",
+            why="a dimension has a min and an extent",
+            fix=f'RDom("{name}", (min, extent)), or RDom("{name}", extent) from 0',
+        )
+    return dim
+
+
+def shape_of(shape: Any, what: str) -> tuple[Expr, ...]:
+    """A list of extents as index expressions."""
+    if not issubclass(type(shape), (list, tuple)):
+        raise DefinitionError(
+            "bad-shape",
+            f"the shape of {what} is a {type(shape).__name__}",
+            why="a shape lists one extent a dimension, outermost first",
+            fix="give a list, such as [M, N], or [] for a scalar",
+        )
+    return tuple(extent_of(n, what) for n in shape)
 
 
 def extent_of(value: Operand, what: str) -> Expr:

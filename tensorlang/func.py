@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from typing import cast as cast_type
 
 from tensorlang.algorithm import Definition, Domain, FuncRecord, InputRecord, exprs_of_definition
-from tensorlang.domain import Reduction, RVar, domains_of, extent_of
+from tensorlang.domain import Reduction, RVar, domains_of, shape_of
 from tensorlang.errors import DefinitionError
 from tensorlang.ir.expr import Expr, Load, Operand, Operators, Var, as_expr, cast, check_name, node
 from tensorlang.ir.types import DType, index, promote
@@ -90,7 +90,7 @@ class Input:
             )
         self.name, self.dtype, self.span = name, dtype, caller_span()
         self.handle = Handle(self)
-        self.shape = tuple(extent_of(n, f"Input {name!r}") for n in shape)
+        self.shape = shape_of(shape, f"Input {name!r}")
 
     def __getitem__(self, key: object) -> Expr:
         indices = _indices(key, len(self.shape), f"Input '{self.name}'")

@@ -108,13 +108,13 @@ class Kernel:
             params: a number for every Param.
         Raises: ShapeError, BoundsError, TargetError: what does not fit, before anything runs.
         """
-        if out is None and not sizes and not params:
+        if out is None and sizes is None and not params:
             # The commonest call, and the one whose cost shows: seen before, arrays alone.
             plan = self._plans.get(tuple(map(arrays.signature_of, inputs)))
             if plan is not None:
                 return self._launch(plan, {}, inputs)
         outs = None if out is None else listed_outputs(self.signature, out)
-        given = bind_sizes(self.signature, sizes or {})
+        given = bind_sizes(self.signature, {} if sizes is None else sizes)
         scalars = bind_params(self.signature, params)
         key = self._key(inputs, outs, given, scalars)
         if None in key:

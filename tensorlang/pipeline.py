@@ -128,7 +128,7 @@ class Pipeline:
 
     def explain_bounds(self, func: str | Func | Input) -> str:
         """How the region that the outputs need of a Func or an Input comes about."""
-        name = func if isinstance(func, str) else func.name
+        name = func if isinstance(func, str) else getattr(func, "name", repr(func))
         return explain_bounds(self._algorithm, name)
 
     @cached_property
@@ -137,6 +137,13 @@ class Pipeline:
         return self._asserts
 
     def _own(self, schedule: Schedule) -> Schedule:
+        if not isinstance(schedule, Schedule):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ScheduleError(
+                "not-a-schedule",
+                f"Pipeline {self.name!r} is given a {type(schedule).__name__} for a schedule",
+                why="how to compute it is said by a Schedule, where by the target",
+                fix=f"s = Schedule({self.name}), and compile(s, target=...)",
+            )
         if schedule.algorithm != self._algorithm:
             raise ScheduleError(
                 "other-pipeline",

@@ -11,6 +11,7 @@ from tensorlang.errors import DefinitionError
 from tensorlang.ir.expr import Compare, Const, Expr, Operand, arithmetic, as_expr, cast
 from tensorlang.ir.functions import identity, isnan, select
 from tensorlang.ir.types import DType, accumulator, i64
+from tensorlang.ir.walk import postorder
 
 _OPERATORS = {
     "sum": "add", "prod": "mul", "min": "min", "max": "max", "any": "or", "all": "and"
@@ -85,6 +86,7 @@ def _reduction(
         )
     domain = over.domain
     body = as_expr(e)
+    _check_depth(op, body)
     if op in ("any", "all"):
         body = body if body.dtype.is_bool else Compare("ne", body, Const(0, body.dtype))
     elif op in ("sum", "prod"):
@@ -109,6 +111,23 @@ def _reduction(
         )
     start = None if initial is None else cast(body.dtype, as_expr(initial, body.dtype))
     return Reduction(op, body, domain, start, i64 if op in ("argmin", "argmax") else body.dtype)
+
+
+# Every reduction inside another is a Func of its own; taking one is recursive in their depth.
+_DEEPEST = 32
+
+
+def _check_depth(op: str, body: Expr) -> None:
+    depth, inside = 0, [body]
+    while inside := [n.body for e in inside for n in postorder(e) if isinstance(n, Reduction)]:
+        depth += 1
+        if depth >= _DEEPEST:
+            raise DefinitionError(
+                "reductions-too-deep",
+                f"{op} of a reduction inside {depth} others",
+                why="a reduction inside another becomes a Func of its own",
+                fix="define the inner ones as Funcs: f[i] = sum(...), then sum(f[k], over=k)",
+            )
 
 
 def _is_empty(extent: Expr) -> bool:

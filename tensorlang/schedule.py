@@ -34,7 +34,14 @@ from tensorlang.errors import InternalError, ScheduleError
 from tensorlang.ir.loop_nest import loop_nest
 from tensorlang.lower import lower_stages
 from tensorlang.recursion import deep_recursion
-from tensorlang.schedule_text import MISFITS, check_stage, directive_of, misfit
+from tensorlang.schedule_text import (
+    MISFITS,
+    check_arguments,
+    check_stage,
+    check_update,
+    directive_of,
+    misfit,
+)
 from tensorlang.span import caller_span
 from tensorlang.text.schedules import HEADER, DirectiveCall, parse_directives
 
@@ -80,8 +87,7 @@ class Schedule:
     __slots__ = ("_inputs", "_state", "algorithm", "applied")
 
     def __init__(self, pipeline: HasAlgorithm | Algorithm) -> None:
-        known = isinstance(pipeline, Algorithm)
-        self.algorithm: Algorithm = pipeline if known else pipeline.algorithm
+        self.algorithm: Algorithm = _algorithm_of(pipeline)
         self.applied: tuple[Applied, ...] = ()
         self._state = State(self.algorithm)
         self._inputs = {a.name for a in self.algorithm.inputs}
@@ -98,6 +104,7 @@ class Schedule:
 
     def apply(self, func: str, number: int, directive: Directive) -> None:
         """Check a directive and add it; a directive that is refused changes nothing."""
+        check_arguments(directive)
         if func in self._inputs and not directive.on_inputs:
             raise directive.error(
                 "input-has-no-loops",
@@ -168,7 +175,7 @@ class Schedule:
             bad-arguments; ScheduleError: as each directive does, and algorithm-changed where
             several Funcs or loops are missing.  All point into the text.
         """
-        algorithm = pipeline if isinstance(pipeline, Algorithm) else pipeline.algorithm
+        algorithm = _algorithm_of(pipeline)
         return Schedule.of_calls(algorithm, parse_directives(text, path))
 
     @staticmethod
@@ -182,7 +189,7 @@ class Schedule:
         Raises: ScheduleError: algorithm-changed, with each Func and loop that is missing; or as the
             directive does that is not legal there.
         """
-        algorithm = pipeline if isinstance(pipeline, Algorithm) else pipeline.algorithm
+        algorithm = _algorithm_of(pipeline)
         return _written(algorithm, ((a.func, a.number, a.directive) for a in self.applied))
 
     def save(self, path: str | Path) -> None:
@@ -219,7 +226,7 @@ class Stage:
 
     def update(self, number: int = 0) -> "Stage":
         """The update definition `number`, counted from 0, as the stage to schedule."""
-        check_stage(self._schedule.state, self._func, number + 1)
+        check_update(self._schedule.state, self._func, number)
         return Stage(self._schedule, self._func, number + 1)
 
     def _apply(self, directive: Directive) -> "Stage":
@@ -353,6 +360,18 @@ class Derived:
 # The manual page of a directive is the docstring of its class, beside its check and application.
 for _keyword, _directive in DIRECTIVES.items():
     getattr(Stage, _keyword).__doc__ = _directive.__doc__
+
+
+def _algorithm_of(pipeline: HasAlgorithm | Algorithm) -> Algorithm:
+    found = pipeline if isinstance(pipeline, Algorithm) else getattr(pipeline, "algorithm", None)
+    if not isinstance(found, Algorithm):
+        raise ScheduleError(
+            "not-a-pipeline",
+            f"a Schedule of a {type(pipeline).__name__}",
+            why="a schedule is over the Funcs of one Pipeline",
+            fix="Schedule(pipeline)",
+        )
+    return found
 
 
 def _name(thing: object) -> str:

@@ -25,11 +25,17 @@ def check_stage(state: State, func: str, number: int, span: Span | None = None) 
             fix=f"its Funcs are {', '.join(state.funcs)}",
             span=span,
         )
+    if number:
+        check_update(state, func, number - 1, span)
+
+
+def check_update(state: State, func: str, update: object, span: Span | None = None) -> None:
+    """Check that the Func has this update, counted from 0."""
     updates = len(state.funcs[func].definitions) - 1 if func in state.funcs else 0
-    if not 0 <= number <= updates:
+    if type(update) is not int or not 0 <= update < updates:
         raise ScheduleError(
             "unknown-update",
-            f"{func!r} has no update {number - 1}",
+            f"{func!r} has no update {update!r}",
             why=f"it has {updates} update definition(s), numbered from 0",
             fix=f"s[{func}].update(0)" if updates else f"schedule s[{func}] itself",
             span=span,
@@ -91,6 +97,24 @@ def directive_of(call: DirectiveCall) -> Directive:
     return made(**given, **call.named, span=call.span)  # type: ignore[arg-type]
 
 
+def check_arguments(directive: Directive) -> None:
+    """Check that every argument is of its kind: a name, an int, or names.
+
+    Raises: ScheduleError: bad-arguments.
+    """
+    parameters = [f for f in fields(directive) if f.name != "span"]
+    for parameter in parameters:
+        value = getattr(directive, parameter.name)
+        if not _fits(parameter, value):
+            kind = {int: "a Python int", str: "a string", tuple: "names"}[_wanted(parameter)]
+            raise directive.error(
+                "bad-arguments",
+                f"cannot {directive.keyword} with {parameter.name}={value!r}",
+                why=f"{parameter.name} is {kind}",
+                fix=f"{directive.keyword}({', '.join(f.name for f in parameters)})",
+            )
+
+
 def _wanted(parameter: Any) -> type:
     text = str(getattr(parameter.type, "__name__", parameter.type))
     return tuple if text.startswith("tuple") else int if text == "int" else str
@@ -100,4 +124,4 @@ def _fits(parameter: Any, value: object) -> bool:
     wanted = _wanted(parameter)
     if wanted is tuple:
         return all(isinstance(v, str) for v in cast("tuple[object, ...]", value))
-    return isinstance(value, wanted)
+    return isinstance(value, wanted) and not isinstance(value, bool)

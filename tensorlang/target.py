@@ -89,7 +89,7 @@ class Target:
 
 
 def _check(name: object, arch: object) -> None:
-    if name not in TARGETS:
+    if not isinstance(name, str) or name not in TARGETS:
         raise TargetError(
             "unknown-target",
             f"{name!r} is not a target",
@@ -105,7 +105,7 @@ def _check(name: object, arch: object) -> None:
             why="it compiles for the machine that it runs on",
             fix=f'Target("{name}"), or Target("triton", arch={arch!r})',
         )
-    if arch not in ARCHITECTURES:
+    if not isinstance(arch, str) or arch not in ARCHITECTURES:
         raise TargetError(
             "unknown-arch",
             f"{arch!r} is not a GPU architecture that tensorlang knows",

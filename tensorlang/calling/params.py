@@ -109,6 +109,13 @@ def bind_sizes(signature: Signature, given: Mapping[Any, Any]) -> dict[str, int]
     Raises: ShapeError: unknown-size, size-value.
     """
     bound: dict[str, int] = {}
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ShapeError(
+            "size-value",
+            f"sizes={given!r} of '{signature.name}' is no mapping",
+            why="it gives Sizes by name",
+            fix='sizes={"N": 16}',
+        )
     for key, value in given.items():
         name = str(key)
         if name not in signature.sizes:

@@ -63,7 +63,10 @@ class _Interning(type):
             key = (cls, *map(_key, args))
         else:
             key = (cls, *args)
-        found = _interned.get(key)
+        try:
+            found = _interned.get(key)
+        except TypeError:
+            raise _not_an_operand(next((a for a in args if not a.__hash__), args)) from None
         if found is None:
             found = _interned.setdefault(key, super().__call__(*args))
         return found
@@ -485,6 +488,13 @@ class Param(Name):
     dtype: DType
 
     def __post_init__(self) -> None:
+        if not isinstance(self.dtype, DType):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DefinitionError(
+                "bad-dtype",
+                f"{self.dtype!r} is not a dtype for Param {self.name!r}",
+                why="a scalar has one of tensorlang's dtypes",
+                fix=f'Param("{self.name}", f32)',
+            )
         self._named(self.dtype)
 
 

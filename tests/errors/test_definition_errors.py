@@ -54,6 +54,28 @@ def bad_dtype():
 
 
 @mistake
+def bad_dtype__of_a_param():
+    return Param("alpha", float)
+
+
+@mistake
+def bad_shape():
+    return Input("x", f32, M)
+
+
+@mistake
+def bad_shape__of_an_output():
+    f = Func("f")
+    f[i] = b[i]
+    return Pipeline("p", inputs=[b], outputs={f: N})
+
+
+@mistake
+def bad_range():
+    return RDom("r", (0, N, 2))
+
+
+@mistake
 def bad_extent():
     return Input("x", f32, [M, 1.5])
 
@@ -332,6 +354,29 @@ def boundary_bounds():
     f = Func("f")
     f[i] = b[i]
     return repeat_edge(f)
+
+
+@mistake
+def boundary_bounds__of_another_kind():
+    return repeat_edge(b, [(0, N, 1)])
+
+
+@mistake
+def boundary_source():
+    return repeat_edge(b[i])
+
+
+@mistake
+def reductions_too_deep():
+    e = b[i]
+    for n in range(100):
+        e = tl.sum(e, over=RDom(f"k{n}", 2))
+    return e
+
+
+@mistake
+def not_an_expression__a_list():
+    return Var(["i", "j"])
 
 
 @mistake

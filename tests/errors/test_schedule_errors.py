@@ -133,6 +133,21 @@ def not_a_consumer():
 
 
 @mistake
+def not_a_pipeline():
+    return Schedule("matmul")
+
+
+@mistake
+def not_a_schedule():
+    return matmul.compile("c")
+
+
+@mistake
+def unknown_update__by_name():
+    return Schedule(matmul)["C"].update("k")
+
+
+@mistake
 def other_pipeline():
     return matmul.lower(Schedule(chain))
 
@@ -155,8 +170,13 @@ def factor_not_positive():
 
 
 @mistake
-def factor_not_positive__a_float():
+def bad_arguments():
     return Schedule(matmul)["D"].split(i, "io", "ii", 8.0)
+
+
+@mistake
+def bad_arguments__for_a_word():
+    return Schedule(matmul)["A"].cache(3)
 
 
 @mistake
@@ -225,6 +245,13 @@ def order_matters():
 def extent_not_constant():
     s = Schedule(matmul)
     s["D"].unroll(j)
+    return matmul.lower(s)
+
+
+@mistake
+def too_many_copies():
+    s = Schedule(matmul)
+    s["D"].split(j, "jo", "ji", 2**20).unroll("ji")
     return matmul.lower(s)
 
 
