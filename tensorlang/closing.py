@@ -16,7 +16,8 @@ def close_algorithm(
 ) -> Algorithm:
     """The record of all that `outputs` need; freezes their Funcs.
 
-    Raises: DefinitionError: bad-name, no-output, wrong-rank, unlisted-input, name-twice.
+    Raises: DefinitionError: bad-name, no-output, wrong-rank, unlisted-input, name-twice,
+        cyclic-definition.
     """
     check_name(name, "Pipeline")
     _check_arguments(name, inputs, outputs)
@@ -91,14 +92,17 @@ def _producers_first(
     listed = {a.name: a for a in inputs}
     known: dict[str, Source] = {}
     order: list[Func] = []
+    done: set[str] = set()
     stack: list[tuple[Source, bool]] = [(f, False) for f in reversed(outputs)]
     while stack:
         source, opened = stack.pop()
         if opened:
             order.append(source)  # type: ignore[arg-type]
+            done.add(source.name)
             continue
         if source.name in known:
             _check_same(name, known[source.name], source)
+            _check_done(name, done, source)
             continue
         known[source.name] = source
         if isinstance(source, Input):
@@ -117,6 +121,18 @@ def _check_same(name: str, a: Source, b: Source) -> None:
             why="names are unique in a Pipeline: directives and generated code use them",
             fix="rename one of them",
             span=b.span,
+        )
+
+
+def _check_done(name: str, done: set[str], source: Source) -> None:
+    """What is known and not done yet is being opened: it needs itself through others."""
+    if isinstance(source, Func) and source.name not in done:
+        raise DefinitionError(
+            "cyclic-definition",
+            f"Func {source.name!r} of Pipeline {name!r} needs itself through other Funcs",
+            why="a Func is computed, with all its updates, before anything that reads it",
+            fix="make one Func of them, tuple-valued, whose update reads itself",
+            span=source.span,
         )
 
 

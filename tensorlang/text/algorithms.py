@@ -8,8 +8,8 @@ from typing import Any
 
 from lark import Token
 
-from tensorlang.algorithm import Algorithm
-from tensorlang.closing import close_algorithm
+from tensorlang.algorithm import Algorithm, reads_of
+from tensorlang.closing import close_algorithm, close_records
 from tensorlang.domain import Reduction
 from tensorlang.errors import ParseError
 from tensorlang.func import Func, Input, define_reduced, define_update
@@ -64,9 +64,22 @@ class _Reader:
         if len(outputs) < len(results):
             raise self._twice(words(results[-1])[0], "an output")
         with reading(self.source.span(name)):
-            made = close_algorithm(unquoted(name), inputs, outputs)
+            made = self._in_order(close_algorithm(unquoted(name), inputs, outputs))
         self._check_used(made, declared)
         return made
+
+    def _in_order(self, made: Algorithm) -> Algorithm:
+        """The Funcs as the text has them, where producers come first there too."""
+        funcs = {f.name: f for f in made.funcs}
+        kept = tuple(funcs[name] for name in self.arrays if name in funcs)
+        known = {a.name for a in made.inputs}
+        for f in kept:
+            if not reads_of(f) <= known | {f.name}:
+                return made
+            known.add(f.name)
+        if len(kept) < len(funcs):
+            return made  # Others were lifted out of definitions.
+        return close_records(made.name, made.inputs, kept, made.outputs)
 
     def _scalar(self, name: Token, kind: Token) -> None:
         """A Param, or a Size that no shape of an Input has."""

@@ -135,7 +135,7 @@ def test_a_refused_directive_changes_nothing():
         (lambda s: s["C"].split("i", "a", "a", 2), "loop-name-taken"),
         (lambda s: s["C"].split("i", "j", "b", 2), "loop-name-taken"),
         (lambda s: s["C"].split("i", "a", "b", 0), "factor-not-positive"),
-        (lambda s: s["C"].split("i", "a", "b", 2.5), "factor-not-positive"),
+        (lambda s: s["C"].split("i", "a", "b", 2.5), "bad-arguments"),
         (lambda s: s["C"].split("i", "a", "b", 2, tail="odd"), "unknown-tail"),
         (lambda s: s["C"].update().split("i", "a", "b", 2, tail="shift_inwards"), "tail-not-legal"),
         (lambda s: s["C"].update().split("k", "a", "b", 2, tail="round_up"), "tail-not-legal"),

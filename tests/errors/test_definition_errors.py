@@ -203,6 +203,15 @@ def name_twice__within_a_definition():
 
 
 @mistake
+def cyclic_definition():
+    f, g = Func("f"), Func("g")
+    f[i] = b[i]
+    g[i] = f[i] * 2
+    f[i] = g[i] + 1
+    return Pipeline("p", inputs=[b], outputs={f: [N]})
+
+
+@mistake
 def unlisted_input():
     f = Func("f")
     f[i] = a[0, i] + b[i]

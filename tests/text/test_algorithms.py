@@ -158,6 +158,11 @@ def test_a_nested_reduction_becomes_a_func_of_its_own() -> None:
     assert made.funcs[0].home == "d"
 
 
+def test_producers_keep_the_order_of_the_text() -> None:
+    text = "algorithm p(a: f32[N]) -> h[N] { g[i] = a[i] + 1 f[i] = a[i]*2 h[i] = f[i] + g[i] }"
+    assert [f.name for f in tl.parse(text).pipelines["p"].algorithm.funcs] == ["g", "f", "h"]
+
+
 def test_a_domain_may_begin_anywhere() -> None:
     text = "algorithm p(a: i32[N]) -> d[] { d[] = sum(a[k], over=k in [2, N)) }"
     assert tl.parse(text).pipelines["p"](np.arange(6, dtype=np.int32)) == 2 + 3 + 4 + 5
