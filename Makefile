@@ -1,7 +1,7 @@
 # All of CI, in the environment that you are in.
-.PHONY: check lint types test format golden
+.PHONY: check lint types test docs format golden
 
-check: lint types test
+check: lint types test docs
 
 lint:
 	ruff check .
@@ -12,6 +12,9 @@ types:
 
 test:
 	pytest -n auto
+
+docs:
+	mkdocs build --quiet --strict
 
 # Not part of the check: what a developer runs before it.
 format:
