@@ -160,7 +160,7 @@ def _access(
     return Access(
         tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
         tuple(
-            _guarded(bounds_of(e, tight, facts), conditions) if needed else None
+            _guarded(bounds_of(e, tight, facts), conditions, scope.tight) if needed else None
             for e, needed in pairs
         ),
         scope.extents,
@@ -168,11 +168,12 @@ def _access(
     )
 
 
-def _guarded(found: Interval, conditions: tuple[Expr, ...]) -> Interval:
+def _guarded(found: Interval, conditions: tuple[Expr, ...], ranges: Ranges) -> Interval:
     """The interval of an index that is fixed here, cut to where select lets it be read.
 
     Of a name that varies the conditions narrow the range; of a fixed index, such as 2*i - 2 inside
     the loop over i, they say that it may not be needed at all: then the interval is empty.
+    Conditions on names that vary between here and the region say nothing of it.
     """
     if found.lo is None or found.lo is not found.hi:
         return found
@@ -181,6 +182,8 @@ def _guarded(found: Interval, conditions: tuple[Expr, ...]) -> Interval:
         if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
             continue
         if condition.a.dtype is not index or condition.reads:
+            continue
+        if not condition.free.isdisjoint(ranges):
             continue
         slack = to_linear(condition.b - condition.a).shifted(-(condition.op == "lt"))
         above, below = slack - this, slack + this

@@ -80,11 +80,26 @@ def _sharpen_by(ranges: dict[str, Interval], name: str, form: Linear, facts: Fac
         if n in needed and n != name and (n in later or name in _needed(ranges, (n,)))
     }
     highest = _Bounds(inner, facts, [0], frozenset(inner)).end(rest, "hi")
-    if highest is None or name in highest.free:
+    highest = None if highest is None else _free_of(name, highest)
+    if highest is None:
         return
     bound = facts.simplified(Binary("floordiv", highest, integer(abs(k))))
     new = Interval(facts.simplified(-bound), None) if k > 0 else Interval(None, bound)
     ranges[name] = intersect(ranges[name], new, facts)
+
+
+def _free_of(name: str, highest: Expr) -> Expr | None:
+    """An upper bound of an upper bound that does not mention `name`: of min(name, b), that is b."""
+    form = to_linear(highest)
+    for atom, coefficient in form.terms.items():
+        if name in atom.free:
+            if not isinstance(atom, Binary) or atom.op != ("min" if coefficient > 0 else "max"):
+                return None
+            others = [side for side in atom.children if name not in side.free]
+            if not others:
+                return None
+            form = form.without(atom).plus(to_linear(others[0]), coefficient)
+    return to_expr(form)
 
 
 def _wraps(inner: Expr, narrow: Cast) -> bool:
@@ -267,7 +282,6 @@ class _Bounds:
         if len(moving.terms) < 2 or self.facts.known is Facts.none.known:
             return found
         unit, rest = moving.divided(scale)[0], form - moving
-        lo, hi = found.lo, found.hi
         for known in self.facts.known.forms.get(next(iter(unit.terms)), ()):
             for sign in (1, -1):
                 fixed = known - unit * sign
@@ -275,11 +289,9 @@ class _Bounds:
                     continue
                 # Here sign*unit >= -fixed.
                 end = to_expr(rest - fixed * (sign * scale))
-                if sign > 0 and (lo is None or prove_le(lo, end, self.facts)):
-                    lo = end
-                elif sign < 0 and (hi is None or prove_le(end, hi, self.facts)):
-                    hi = end
-        return Interval(lo, hi)
+                said = Interval(end, None) if sign > 0 else Interval(None, end)
+                found = intersect(found, said, self.facts)
+        return found
 
     def _interval(self, e: Expr) -> Interval:
         match e:

@@ -434,3 +434,12 @@ def test_a_sum_of_f32_products_rounds_each_product():
     x1 = np.array([1 + 2.0**-23, 1], np.float32)
     x2 = np.array([1 + 2.0**-23, -1 - 2.0**-22], np.float32)
     assert run({f: []}, a, x1, b, x2, N=2) == 0
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_func_that_no_point_chooses_is_not_needed(rank: int) -> None:
+    a, f, g = Input("a", tl.f32, [N]), Func("f"), Func("g")
+    at = (i,) * rank
+    f[at] = a[0] * 2
+    g[i] = tl.select((i > 5) & (a[i] > 0), f[at], a[i])
+    assert np.array_equal(run({g: [N]}, a, np.ones(2, np.float32), N=2), [1, 1])

@@ -83,6 +83,13 @@ def test_guarded_data_is_bounded_by_its_guard():
     assert bounds_of(guarded, WHOLE, facts).hi is simplify(M - 1)
 
 
+def test_a_guard_bounds_a_form_of_several_names():
+    guards = Facts.none.assume((2 * k <= i) & (i < 2 * k + N))
+    found = bounds_of(i - 2 * k + 1, {"i": between(0, M - 1), "k": between(0, 2)}, guards)
+    assert found.lo is number(1)
+    assert found.hi is simplify(minimum(M, N))
+
+
 def test_tile_extent_is_constant_where_origins_differ_by_constants():
     a = bounds_of(x - 1, LANES)
     b = bounds_of(x + 1, LANES)
@@ -118,6 +125,13 @@ SHARPENED = [
     (maximum(x, M) < N, {"x": between(0, None)}, {"x": (0, N - 1)}),
     ((x < 3) | (x < 5), {"x": between(0, 9)}, {"x": (0, 4)}),
 ]
+
+
+def test_an_equality_bounds_both_names():
+    ranges = {"i": between(0, N + 2), "j": between(0, N + 2)}
+    sharper = sharpen(ranges, i == j + 1)
+    assert bounds_of(i.as_expr(), sharper).lo is number(1)
+    assert bounds_of(j.as_expr(), sharper).hi is simplify(N + 1)
 
 
 @pytest.mark.parametrize(("condition", "ranges", "expected"), SHARPENED)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlang.algorithm import Algorithm, Definition, FuncRecord
+from tensorlang.algorithm import Algorithm, Definition, FuncRecord, reads_of
 from tensorlang.backends import numerics
 from tensorlang.backends.reference.lanes import Block, Evaluator, Faults
 from tensorlang.backends.reference.regions import Box, Demands, Question, contains, hull
@@ -85,6 +85,9 @@ class Evaluation:
         self._boxes[name] = hull(self._boxes.get(name), box)
         func = self._funcs[name]
         self._settle(func, computing=True)
+        for other in reads_of(func) & self._funcs.keys() - self._blocks.keys() - {name}:
+            # Read on sides of selects that no point chooses.
+            self._require(other, (range(0),) * len(self._funcs[other].dims))
         self._blocks[name] = self._stages.start(func, self._boxes[name])
         for definition in func.definitions:
             self._stages.run(func, definition, self._blocks[name])
