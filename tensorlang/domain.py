@@ -10,7 +10,8 @@ from typing import Any
 
 from tensorlang.algorithm import Domain
 from tensorlang.errors import DefinitionError
-from tensorlang.ir.expr import Expr, Operand, Operators, as_expr, check_name, node
+from tensorlang.ir.expr import Expr, Operand, Operators, as_expr, check_name
+from tensorlang.ir.interning import node
 from tensorlang.ir.types import DType, index
 from tensorlang.ir.walk import postorder
 

@@ -12,7 +12,8 @@ from typing import cast as cast_type
 from tensorlang.algorithm import Definition, Domain, FuncRecord, InputRecord, exprs_of_definition
 from tensorlang.domain import Reduction, RVar, domains_of, shape_of
 from tensorlang.errors import DefinitionError
-from tensorlang.ir.expr import Expr, Load, Operand, Operators, Var, as_expr, cast, check_name, node
+from tensorlang.ir.expr import Expr, Load, Operand, Operators, Var, as_expr, cast, check_name
+from tensorlang.ir.interning import node
 from tensorlang.ir.types import DType, index, promote
 from tensorlang.ir.walk import loads_of, postorder, rewrite
 from tensorlang.reductions import start_of, step_of

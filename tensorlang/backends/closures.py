@@ -13,6 +13,7 @@ import numpy as np
 
 from tensorlang.backends import numerics
 from tensorlang.errors import BoundsError, InternalError
+from tensorlang.ir.conversion import wrap
 from tensorlang.ir.expr import (
     Binary,
     Call,
@@ -25,7 +26,6 @@ from tensorlang.ir.expr import (
     Promise,
     Select,
     Unary,
-    wrap,
 )
 from tensorlang.ir.printer import print_expr
 from tensorlang.ir.types import DType, i64, index

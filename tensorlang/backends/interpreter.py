@@ -15,7 +15,7 @@ from tensorlang.backends import numerics
 from tensorlang.backends.closures import Closure, Closures, Environment
 from tensorlang.backends.memory import Access, Memory, Race, Running, Trace
 from tensorlang.errors import BoundsError, InternalError, ShapeError
-from tensorlang.ir.expr import wrap
+from tensorlang.ir.conversion import wrap
 from tensorlang.ir.stmt import (
     Allocate,
     Assert,

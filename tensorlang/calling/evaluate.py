@@ -5,6 +5,7 @@ from typing import Any
 
 from tensorlang.backends import numerics
 from tensorlang.errors import InternalError
+from tensorlang.ir.conversion import convert
 from tensorlang.ir.expr import (
     Binary,
     Call,
@@ -16,7 +17,6 @@ from tensorlang.ir.expr import (
     Promise,
     Select,
     Unary,
-    convert,
 )
 from tensorlang.ir.types import DType, Kind, Scalar
 from tensorlang.ir.walk import fold

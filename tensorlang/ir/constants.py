@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable
 
-from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Select, Unary, convert
+from tensorlang.ir.conversion import convert
+from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Select, Unary
 from tensorlang.ir.types import DType, Kind, Scalar, bf16, f16, f32, f64, round_float
 
 _COMPUTED = (f16, bf16, f32, f64)

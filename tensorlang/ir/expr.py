@@ -24,74 +24,24 @@ Meaning (it holds on every backend):
 - Cast float -> int truncates and saturates, NaN to 0; int -> narrower int wraps.
 """
 
-import math
-import struct
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar, dataclass_transform
-from weakref import WeakValueDictionary
+from dataclasses import fields
+from typing import Any, ClassVar
 
 from tensorlang.errors import DefinitionError
+from tensorlang.ir.conversion import convert
+from tensorlang.ir.interning import Interning, node, not_an_operand
 from tensorlang.ir.types import (
     DType,
-    Kind,
     Scalar,
     bool_,
     f32,
-    float_of,
     i32,
     i64,
     index,
     promote,
     set_cast,
 )
-
-_C = TypeVar("_C", bound=type)
-_interned: WeakValueDictionary[tuple[Any, ...], "Expr"] = WeakValueDictionary()
-
-
-class _Interning(type):
-    """Makes equal nodes one object."""
-
-    def __call__(cls, *args: Any, **named: Any) -> Any:
-        if named or len(args) < cls.__dict__["arity"]:
-            args = _positional(cls, args, named)
-        if cls.__dict__.get("by_bits"):
-            # As the dtype holds it, so that 0.1 and the f32 nearest to it make one constant.
-            value, dtype = args
-            args = (_held(value, dtype), dtype)
-            key = (cls, *map(_key, args))
-        else:
-            key = (cls, *args)
-        try:
-            found = _interned.get(key)
-        except TypeError:
-            raise _not_an_operand(next((a for a in args if not a.__hash__), args)) from None
-        if found is None:
-            found = _interned.setdefault(key, super().__call__(*args))
-        return found
-
-
-def _positional(cls: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-    given = dict(zip((f.name for f in fields(cls) if f.init), args, strict=False)) | named
-    return tuple(given.get(f.name, f.default) for f in fields(cls) if f.init)
-
-
-def _key(value: Any) -> Any:
-    # 1, 1.0 and True are equal to Python, NaN is not equal to itself, and 0.0 == -0.0.
-    if isinstance(value, float):
-        return struct.pack("<d", value)
-    return (type(value), value)
-
-
-@dataclass_transform(frozen_default=True, eq_default=False)
-def node(cls: _C) -> _C:
-    """A frozen, slotted dataclass whose equality is identity."""
-    decorate: Callable[[Any], Any] = dataclass(frozen=True, slots=True, eq=False, repr=False)
-    made = decorate(cls)
-    made.arity = sum(f.init for f in fields(made))
-    return made
-
 
 _NONE: frozenset[str] = frozenset()
 
@@ -108,7 +58,7 @@ def as_expr(value: object, like: DType | None = None) -> "Expr":
         array: Any = value
         value = array.item()
     if not isinstance(value, (bool, int, float)):
-        raise _not_an_operand(value)
+        raise not_an_operand(value)
     if like is None:
         like = bool_ if isinstance(value, bool) else f32 if isinstance(value, float) else i32
     elif isinstance(value, float) and not like.is_float:
@@ -124,16 +74,6 @@ def as_expr(value: object, like: DType | None = None) -> "Expr":
             fix="cast the expression to a wider dtype first, as in i64(e)",
         )
     return Const(value, like)
-
-
-def _not_an_operand(value: object) -> DefinitionError:
-    kind = type(value).__name__
-    return DefinitionError(
-        "not-an-expression",
-        f"a value of type {kind} cannot stand in an expression",
-        why="expressions are built from Vars, Sizes, Params, indexed Funcs and Inputs, and numbers",
-        fix="index a Func or an Input as f[i, j]; give arrays as Inputs, and numbers as Params",
-    )
 
 
 def together(a: object, b: object, what: str) -> tuple["Expr", "Expr"]:
@@ -172,17 +112,6 @@ def make_cast(dtype: DType, value: object) -> "Expr":
 
 
 set_cast(make_cast)
-
-
-def convert(value: Scalar, dtype: DType) -> Scalar:
-    """What Cast makes of a value: float to integer truncates and saturates, NaN to 0."""
-    if isinstance(value, float) and not (dtype.is_float or dtype.is_bool):
-        if math.isnan(value):
-            return 0
-        if math.isinf(value):
-            return dtype.highest if value > 0 else dtype.lowest
-        return min(max(int(value), dtype.lowest), dtype.highest)
-    return _held(value, dtype)
 
 
 def arithmetic(op: str, a: object, b: object) -> "Expr":
@@ -335,7 +264,7 @@ class Operators:
         )
 
 
-class Expr(Operators, metaclass=_Interning):
+class Expr(Operators, metaclass=Interning):
     """Base of all expression nodes: `dtype`, the names it is free in, the buffers it reads."""
 
     __slots__ = ("__weakref__", "children", "dtype", "free", "reads")
@@ -415,22 +344,6 @@ class Const(Expr):
 
     def __post_init__(self) -> None:
         self._set(self.dtype)
-
-
-def _held(value: Scalar, dtype: DType) -> Scalar:
-    if dtype.is_bool:
-        return bool(value)
-    if dtype.is_float:
-        return float_of(value, dtype)
-    return wrap(int(value), dtype)
-
-
-def wrap(value: int, dtype: DType) -> int:
-    """`value` modulo 2^bits, in the range of an integer dtype; an index is left as it is."""
-    if dtype.kind is Kind.INDEX:
-        return value
-    value &= (1 << dtype.bits) - 1
-    return value - (1 << dtype.bits) if value > dtype.highest else value
 
 
 class Name(Expr):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tensorlang.ir.constants import integer_binary
+from tensorlang.ir.conversion import wrap
 from tensorlang.ir.expr import (
     Binary,
     Cast,
@@ -20,7 +21,6 @@ from tensorlang.ir.expr import (
     Select,
     Size,
     Unary,
-    wrap,
 )
 from tensorlang.ir.linear import Linear
 from tensorlang.ir.order import order_key

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tensorlang.backends import numerics, rounding
 from tensorlang.backends.philox import philox
-from tensorlang.ir.expr import convert, wrap
+from tensorlang.ir.conversion import convert, wrap
 from tensorlang.ir.functions import FUNCTIONS
 from tensorlang.ir.types import (
     DTYPES,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from zlib import crc32
 
+from tensorlang.ir.conversion import convert, wrap
 from tensorlang.ir.expr import (
     Binary,
     Call,
@@ -16,8 +17,6 @@ from tensorlang.ir.expr import (
     Promise,
     Select,
     Unary,
-    convert,
-    wrap,
 )
 from tensorlang.ir.types import DType, Scalar, round_float
 from tensorlang.ir.walk import fold

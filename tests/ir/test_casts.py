@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlang.ir.casts import holds, simplify_cast
-from tensorlang.ir.expr import Binary, Cast, Const, Expr, Load, Param, Promise, Select, Var, convert
+from tensorlang.ir.conversion import convert
+from tensorlang.ir.expr import Binary, Cast, Const, Expr, Load, Param, Promise, Select, Var
 from tensorlang.ir.types import DTYPES, DType, bool_, f16, f32, i8, i16, i32, i64, index, u8
 from tests.ir.evaluation import same, value_of
 

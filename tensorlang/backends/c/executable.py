@@ -10,7 +10,7 @@ from tensorlang.backends.c.program import OUT_OF_MEMORY, Translation, translate
 from tensorlang.backends.c.toolchain import Toolchain
 from tensorlang.backends.c.types import stored
 from tensorlang.errors import InternalError, ShapeError
-from tensorlang.ir.expr import convert
+from tensorlang.ir.conversion import convert
 from tensorlang.ir.stmt import Program
 from tensorlang.ir.types import DType, Scalar
 

@@ -28,7 +28,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tensorlang.ir.expr import Expr, Name, Var, node
+from tensorlang.ir.expr import Expr, Name, Var
+from tensorlang.ir.interning import node
 from tensorlang.ir.types import DType, index
 from tensorlang.ir.walk import fold
 
