@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tensorlang.algorithm import Algorithm, Definition
+from tensorlang.ir.accesses import REGION_PARTS
 from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.facts import Facts
-from tensorlang.ir.regions import REGION_PARTS
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import Let, walk
 from tensorlang.ir.types import index

@@ -10,6 +10,7 @@ from tensorlang.ir.expr import Compare, Expr, Load, Select, Unary, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
+from tensorlang.ir.interval_arithmetic import EVERYWHERE
 from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.types import index
@@ -19,6 +20,9 @@ Ranges: TypeAlias = Mapping[str, Interval]
 # The buffers that a statement touches, for as long as the statement lives.
 Touched: TypeAlias = WeakKeyDictionary[Stmt, frozenset[str]]
 _touched_by: Touched = WeakKeyDictionary()
+# The names of a dimension's region and of its storage: f.x.min ... (ir/regions.py).
+REGION_PARTS = ("min", "extent", "first", "last")
+STORAGE_PARTS = ("low", "count")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,15 +161,41 @@ def _access(
     pairs = [
         (e, run is None or run != dim) for e, run, dim in zip(indices, runs, dims, strict=True)
     ]
+    outside = _Outside(buffer, scope.dims)
     return Access(
-        tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
+        tuple(outside(bounds_of(e, scope.loose)) if needed else None for e, needed in pairs),
         tuple(
-            _guarded(bounds_of(e, tight, facts), conditions, scope.tight) if needed else None
+            outside(_guarded(bounds_of(e, tight, facts), conditions, scope.tight))
+            if needed
+            else None
             for e, needed in pairs
         ),
         scope.extents,
         scope.span,
     )
+
+
+class _Outside:
+    """Intervals whose ends do not mention the region that they are to give.
+
+    Of t % n, where t runs over a part of the Func's own region, both n - 1 and the last t are upper
+    bounds, and only the first is known outside.
+    """
+
+    def __init__(self, buffer: str, dims: tuple[str, ...]) -> None:
+        self.region = {
+            f"{buffer}.{dim}.{part}": EVERYWHERE
+            for dim in dims
+            for part in (*REGION_PARTS, *STORAGE_PARTS)
+        }
+
+    def __call__(self, found: Interval) -> Interval:
+        lo, hi = found.lo, found.hi
+        if lo is not None and not lo.free.isdisjoint(self.region):
+            lo = bounds_of(lo, self.region).lo
+        if hi is not None and not hi.free.isdisjoint(self.region):
+            hi = bounds_of(hi, self.region).hi
+        return found if lo is found.lo and hi is found.hi else Interval(lo, hi)
 
 
 def _guarded(found: Interval, conditions: tuple[Expr, ...], ranges: Ranges) -> Interval:

@@ -74,9 +74,11 @@ def floordiv(y: Interval, n: Interval, facts: Facts) -> Interval:
 
 
 def mod(y: Interval, n: Interval, facts: Facts) -> Interval:
-    """The remainders of their values, for n >= 0; exact where y stays in one period."""
+    """The remainders of their values; exact where y stays in one period."""
+    lo: Expr | None = integer(0)
     if not at_least(facts, n.lo, 0):
-        return EVERYWHERE
+        # Of a negative n they are n + 1 to 0.
+        lo = None if n.lo is None else _made(facts, "min", n.lo + 1, lo)
     if n.lo is n.hi and y.lo is not None and y.hi is not None and at_least(facts, n.lo, 1):
         first, last = (_made(facts, "floordiv", end, n.lo) for end in (y.lo, y.hi))
         if first is last:
@@ -86,7 +88,7 @@ def mod(y: Interval, n: Interval, facts: Facts) -> Interval:
         hi = _made(facts, "max", hi, integer(0))
     if y.hi is not None and at_least(facts, y.lo, 0):
         hi = y.hi if hi is None else least(hi, y.hi, facts)
-    return Interval(integer(0), hi)
+    return Interval(lo, hi)
 
 
 def _made(facts: Facts, op: str, a: Expr | None, b: Expr | None) -> Expr | None:

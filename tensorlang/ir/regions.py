@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tensorlang.errors import DefinitionError
-from tensorlang.ir.accesses import Access, accesses_of
+from tensorlang.ir.accesses import REGION_PARTS, STORAGE_PARTS, Access, accesses_of
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.interval import Interval, union
@@ -28,8 +28,6 @@ from tensorlang.ir.stmt import For, If, Let, Stmt, map_children
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 
-REGION_PARTS = ("min", "extent", "first", "last")
-STORAGE_PARTS = ("low", "count")
 ZERO, ONE = Const(0, index), Const(1, index)
 # min, extent, first and last of one dimension.
 Region: TypeAlias = tuple[Expr, Expr, Expr, Expr]

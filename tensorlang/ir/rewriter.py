@@ -18,17 +18,16 @@ from tensorlang.ir.linear import (
     Linear,
     addends,
     expanded,
-    factors_of,
     integer,
     is_sum,
     multiplied,
-    product,
     single,
     to_expr,
     to_linear,
 )
 from tensorlang.ir.logic import simplify_logic
 from tensorlang.ir.order import order_key
+from tensorlang.ir.recombine import recombined
 from tensorlang.ir.rules import apply_rows
 from tensorlang.ir.types import bool_, index
 
@@ -102,70 +101,24 @@ class Rewriter:
         return e if result is e else self(result)
 
     def _sum(self, e: Expr) -> Expr:
-        total = Linear()
-        constant, terms = 0, dict[Expr, int]()
-        for leaf, coefficient in self._addends.pop(e).items():
-            part = to_linear(self.memo[leaf])
-            constant += coefficient * part.constant
-            for atom, c in part.terms.items():
-                terms[atom] = terms.get(atom, 0) + coefficient * c
-        total = Linear(constant, {atom: c for atom, c in terms.items() if c})
-        return self.expr(total)
+        parts = self._addends.pop(e).items()
+        return self.expr(Linear().plus_all(to_linear(self.memo[leaf]) * c for leaf, c in parts))
 
     def expr(self, form: Linear) -> Expr:
         """The expression of a form whose atoms are canonical."""
-        return to_expr(self._recombined(_shorter(form)))
+        return to_expr(self._settled(form))
 
-    def _recombined(self, form: Linear) -> Linear:
-        """q + r -> x, x - q -> r, x - r -> q, each k times, for q = n*(x//n), r = x%n, n >= 1."""
-        done: set[Expr] = set()
-        while True:
-            for atom in form.terms:
-                if atom in done or not isinstance(atom, Binary):
-                    continue
-                done.add(atom)
-                if atom.op == "mod":
-                    form, changed = self._with_quotient(form, atom)
-                elif atom.op == "floordiv" or atom.op == "mul":
-                    form, changed = self._as_remainder(form, atom)
-                elif atom.op in ("min", "max"):
-                    form, changed = self._moved_inside(form, atom)
-                else:
-                    continue
-                if changed:
-                    break
-            else:
-                return form
+    def _settled(self, form: Linear) -> Linear:
+        """The form with its terms combined as far as they go."""
+        form = recombined(_shorter(form), self.known)
+        for atom in form.terms:
+            if isinstance(atom, Binary) and atom.op in ("min", "max"):
+                inside = self._moved_inside(form, atom)
+                if inside is not None:
+                    return self._settled(inside)
+        return form
 
-    def _with_quotient(self, form: Linear, remainder: Binary) -> tuple[Linear, bool]:
-        n, y = to_linear(remainder.b), to_linear(remainder.a)
-        if n.terms and not self.known.nonnegative(n.shifted(-1)):
-            return form, False
-        k = form.terms[remainder]
-        whole = expanded(n).times(floordiv(y, n, self.known)) * k
-        rest = form.without(remainder)
-        if _contains(rest, whole):
-            return rest - whole + y * k, True
-        return (rest + y * k - whole, True) if _contains(rest, y * -k) else (form, False)
-
-    def _as_remainder(self, form: Linear, atom: Binary) -> tuple[Linear, bool]:
-        quotient, others = _quotient_in(atom)
-        if quotient is None:
-            return form, False
-        n, y = to_linear(quotient.b), to_linear(quotient.a)
-        if n.terms:
-            if others is not quotient.b or not self.known.nonnegative(n.shifted(-1)):
-                return form, False
-            k, left = -form.terms[atom], 0
-        else:
-            if others is not None:
-                return form, False
-            k, left = divmod(-form.terms[atom], n.constant)
-        if left or not _contains(form, y * k):
-            return form, False
-        return form.without(atom) - y * k + mod(y, n, self.known) * k, True
-
-    def _moved_inside(self, form: Linear, extremum: Binary) -> tuple[Linear, bool]:
+    def _moved_inside(self, form: Linear, extremum: Binary) -> Linear | None:
         """min(a, x + b) - x -> min(a - x, b): what cancels a term of one operand goes inside."""
         k = form.terms[extremum]
         operands = [to_linear(e) for e in extremum.children]
@@ -175,11 +128,11 @@ class Rewriter:
             if c % k == 0 and any(operand.terms.get(atom) == -(c // k) for operand in operands)
         }
         if not moved:
-            return form, False
+            return None
         inside = Linear(0, moved)
         a, b = (self.expr(operand + inside) for operand in operands)
         result = to_linear(self._extremum(extremum.op, a, b))
-        return form.without(extremum) - inside * k + result * k, True
+        return form.without(extremum) - inside * k + result * k
 
     def _index(self, e: Binary) -> Expr:
         a, b = to_linear(e.a), to_linear(e.b)
@@ -223,7 +176,7 @@ class Rewriter:
 
     def _comparison(self, e: Compare) -> Expr:
         """a < b by its difference: what is added on one side, what is subtracted on the other."""
-        difference = self._recombined(_shorter(to_linear(e.b) - to_linear(e.a)))
+        difference = self._settled(to_linear(e.b) - to_linear(e.a))
         if not difference.terms:
             d = difference.constant
             return _truth({"lt": d > 0, "le": d >= 0, "eq": d == 0, "ne": d != 0}[e.op])
@@ -242,6 +195,7 @@ class Rewriter:
         for atom in form.terms:
             other = self._undecided_side(form, atom)
             if other is not None:
+                other = self._settled(other)
                 return self._inequality(other) if other.terms else _truth(other.constant >= 0)
         left = {a: -c for a, c in form.terms.items() if c < 0}
         right = {a: c for a, c in form.terms.items() if c > 0}
@@ -305,11 +259,6 @@ def _scaled(form: Linear, divisor: int) -> Linear:
     return Linear(form.constant // divisor, {a: c // divisor for a, c in form.terms.items()})
 
 
-def _contains(form: Linear, part: Linear) -> bool:
-    """Whether the terms of `part`, of which there are some, all stand in `form`."""
-    return bool(part.terms) and all(form.terms.get(a) == c for a, c in part.terms.items())
-
-
 def _product(a: Linear, b: Linear) -> Linear:
     """a*b with constants pulled out in front; sums stay factors: (i + 1)*n."""
     if not a.terms:
@@ -330,16 +279,6 @@ def _primitive(form: Linear) -> tuple[int, Expr]:
     if form.terms[leading] < 0:
         scale = -scale
     return scale, to_expr(_scaled(form, scale))
-
-
-def _quotient_in(atom: Binary) -> tuple[Binary | None, Expr | None]:
-    """The quotient among the factors of `atom`, and the product of the others."""
-    factors = factors_of(atom)
-    for k, f in enumerate(factors):
-        if isinstance(f, Binary) and f.op == "floordiv":
-            others = factors[:k] + factors[k + 1 :]
-            return f, product(*others) if others else None
-    return None, None
 
 
 def _shorter(form: Linear) -> Linear:

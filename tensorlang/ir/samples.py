@@ -91,22 +91,24 @@ def _default(leaf: Expr, number: int) -> int:
 
 def sample_points(forms: list[Linear], ranks: Mapping[str, int]) -> list[Point]:
     """Points at which no form is negative; outer names (of low rank) are given values first."""
-    leaves_of = [set(_leaves(form)) for form in forms]
+    leaves_of = [dict.fromkeys(_leaves(form)) for form in forms]
     everything = {leaf for leaves in leaves_of for leaf in leaves}
     order = sorted(everything, key=lambda e: (_rank(e, ranks), order_key(e)))
-    # The forms that bound a leaf by what has its value before it.
-    bounding: list[list[tuple[int, Linear]]] = []
-    for at, leaf in enumerate(order):
-        before = set(order[: at + 1])
-        pairs = zip(forms, leaves_of, strict=True)
-        linear = [form for form, leaves in pairs if leaf in form.terms and leaves <= before]
-        rests = [(form.terms[leaf], form.without(leaf)) for form in linear]
-        bounding.append([(c, rest) for c, rest in rests if leaf not in set(_leaves(rest))])
+    position = {leaf: at for at, leaf in enumerate(order)}
+    # A form bounds that of its leaves which is given its value last.
+    bounding: dict[Expr, list[tuple[int, Linear]]] = {leaf: [] for leaf in order}
+    for form, leaves in zip(forms, leaves_of, strict=True):
+        if not leaves:
+            continue
+        last = max(leaves, key=position.__getitem__)
+        rest = form.without(last)
+        if last in form.terms and last not in set(_leaves(rest)):
+            bounding[last].append((form.terms[last], rest))
     points: list[Point] = []
     for number in range(len(_SIZES)):
         point = Point(number)
-        for leaf, bounds in zip(order, bounding, strict=True):
-            point.values[leaf] = _chosen(leaf, bounds, point)
+        for leaf in order:
+            point.values[leaf] = _chosen(leaf, bounding[leaf], point)
         if all(point.value(form) >= 0 for form in forms):
             points.append(point)
     return points

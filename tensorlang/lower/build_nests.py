@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from tensorlang.algorithm import Definition, FuncRecord
 from tensorlang.directives.nest import Nest, region_name
 from tensorlang.directives.order import Order
+from tensorlang.ir.accesses import REGION_PARTS
 from tensorlang.ir.expr import Const, Expr, Var
-from tensorlang.ir.regions import REGION_PARTS, infer_regions
+from tensorlang.ir.regions import infer_regions
 from tensorlang.ir.stmt import (
     Allocate,
     Block,

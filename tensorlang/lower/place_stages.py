@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tensorlang.errors import ScheduleError
+from tensorlang.ir.accesses import REGION_PARTS, STORAGE_PARTS
 from tensorlang.ir.expr import Var
-from tensorlang.ir.regions import REGION_PARTS, STORAGE_PARTS
 from tensorlang.ir.stmt import (
     Allocate,
     Block,
