@@ -1,5 +1,6 @@
 """The Triton backend: loop IR -> tile IR -> readable Triton, run on a GPU or interpreted.
 
+tell_copies_apart     what unrolling copied, under names of its own
 partition             a program as host steps and launches
 build                 loop IR of a launch -> tile IR       (storage, masks, match_reductions)
 give_addresses        one name a value; pointer + sum(offset*stride)
@@ -13,6 +14,7 @@ TritonExecutable      the text as functions; variants for the sizes of a call; l
 from collections.abc import Iterator, Sequence
 
 from tensorlang.backends.triton.build import Launch
+from tensorlang.backends.triton.copies import tell_copies_apart
 from tensorlang.backends.triton.executable import TritonExecutable
 from tensorlang.backends.triton.generate import generate
 from tensorlang.backends.triton.host import HostText
@@ -27,7 +29,7 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
 
     Raises: TargetError: tile-too-large.
     """
-    steps = partition(program)
+    steps = partition(tell_copies_apart(program))
     kernels = [(launch, generate(launch, target)) for launch in launches(steps)]
     texts = [text for _, text in kernels]
     host = HostText(program, texts).write(steps)

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.triton.context import Making, Place, Register
+from tensorlang.backends.triton.copies import original
 from tensorlang.backends.triton.masks import Knowledge, conjunction, conjuncts, with_lane
 from tensorlang.backends.triton.match_reductions import serial_reductions
 from tensorlang.backends.triton.spans import Spans, measure_spans
@@ -303,7 +304,7 @@ class _Builder:
         if len(shape) < len(extents):
             raise InternalError(f"an extent of '{buffer.name}' has no bound outside the program")
         making.note(
-            f"'{buffer.name}' is kept in scratch memory, because {why}; "
+            f"'{original(buffer.name)}' is kept in scratch memory, because {why}; "
             f"compute it at its consumer's own tile, or inline it, to keep it in registers"
         )
         owner = (Var(PROGRAM), *(lane.var for lane in place.lanes))
