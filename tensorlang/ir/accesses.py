@@ -6,14 +6,16 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from tensorlang.ir.conditions import conjuncts_of
-from tensorlang.ir.expr import Compare, Expr, Load, Select, Unary, Var
+from tensorlang.ir.expr import Binary, Compare, Expr, Load, Select, Unary, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
 from tensorlang.ir.interval_arithmetic import EVERYWHERE
 from tensorlang.ir.linear import to_expr, to_linear
+from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.types import index
+from tensorlang.ir.walk import substitute
 from tensorlang.span import Span
 
 Ranges: TypeAlias = Mapping[str, Interval]
@@ -29,14 +31,20 @@ STORAGE_PARTS = ("low", "count")
 class Access:
     """A load or store of a buffer: two intervals an index, and where it stands.
 
-    An interval is None where the index is the Func's own loop over its region.  `extents`: upper
-    bounds of the extents of the loops around it; where one is <= 0 the access never happens.
+    An interval is None where the index is the Func's own loop over its region.  `loops`: the
+    extents of the loops around it, and the ranges that hold there.
     """
 
     loose: tuple[Interval | None, ...]
     tight: tuple[Interval | None, ...]
-    extents: tuple[Expr, ...]
+    loops: tuple[tuple[Expr, Ranges], ...] = ()
     span: Span | None = None
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """Upper bounds of the extents of the loops; where one is <= 0 the access never happens."""
+        highest = (bounds_of(extent, ranges).hi for extent, ranges in self.loops)
+        return tuple(end for end in highest if end is not None)
 
 
 def accesses_of(body: Stmt, buffer: str, dims: tuple[str, ...] = ()) -> Iterator[Access]:
@@ -44,25 +52,33 @@ def accesses_of(body: Stmt, buffer: str, dims: tuple[str, ...] = ()) -> Iterator
 
     Args: dims: of a Func, the names of its dimensions; of an Input, nothing.
     """
-    yield from _accesses(body, buffer, _Scope({}, {}, Facts.none, (), {}, dims, None))
+    yield from _accesses(body, buffer, _Scope({}, {}, {}, Facts.none, (), {}, dims))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scope:
     """What is known of the names bound between `body` and here.
 
+    `fixed`: the names bound to a value in which nothing varies, which stands for them.
     `own`: the names that run over a dimension of the buffer's own region, in its own stages, and
     which dimension that is.
     """
 
     loose: Ranges
     tight: Ranges
+    fixed: Mapping[str, Expr]
     # What guards say of more than names: of data that is an index, above all.
     facts: Facts
-    extents: tuple[Expr, ...]
+    loops: tuple[tuple[Expr, Ranges], ...]
     own: Mapping[str, str]
     dims: tuple[str, ...]
-    span: Span | None
+    # Names whose loops all stand inside `body`.
+    whole: frozenset[str] = frozenset()
+    span: Span | None = None
+
+    def value(self, e: Expr) -> Expr:
+        """The expression over names that vary, and names from outside."""
+        return substitute(e, self.fixed)
 
 
 def _touched(stmt: Stmt) -> frozenset[str]:
@@ -99,36 +115,93 @@ def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
             scope = replace(scope, own={**scope.own, stmt.var: dim})
     match stmt:
         case Let() if stmt.value.dtype is index:
-            return replace(
-                scope,
-                loose={**scope.loose, stmt.var: bounds_of(stmt.value, scope.loose)},
-                tight={**scope.tight, stmt.var: bounds_of(stmt.value, scope.tight)},
-            )
+            return _bound(stmt.var, stmt.value, scope)
         case For():
-            extent = bounds_of(stmt.extent, scope.tight).hi
-            extents = scope.extents if extent is None else (*scope.extents, extent)
+            first, extent = scope.value(stmt.min), scope.value(stmt.extent)
             return replace(
                 scope,
-                loose={**scope.loose, stmt.var: _range_of(stmt, scope.loose)},
-                tight={**scope.tight, stmt.var: _range_of(stmt, scope.tight)},
-                extents=extents,
+                whole=scope.whole | {stmt.var},
+                loose={**scope.loose, stmt.var: _range_of(first, extent, scope.loose)},
+                tight={**scope.tight, stmt.var: _range_of(first, extent, scope.tight)},
+                loops=(*scope.loops, (extent, scope.tight)),
             )
         case If():
-            facts = scope.facts.assume(stmt.condition)
-            return replace(scope, tight=_where(scope.tight, stmt.condition), facts=facts)
+            return _guard(stmt.condition, scope)
         case _:
             return scope
 
 
+def _bound(name: str, value: Expr, scope: _Scope) -> _Scope:
+    """Inside a Let: where nothing varies in its value, that stands for the name."""
+    inside = all(n in scope.whole or n in scope.fixed or _is_region_name(n) for n in value.free)
+    value = scope.value(value)
+    if scope.loose.keys().isdisjoint(value.free) and not value.reads:
+        return replace(scope, fixed={**scope.fixed, name: simplify(value)})
+    return replace(
+        scope,
+        loose={**scope.loose, name: bounds_of(value, scope.loose)},
+        tight={**scope.tight, name: bounds_of(value, scope.tight)},
+        whole=scope.whole | {name} if inside else scope.whole,
+    )
+
+
+def _is_region_name(name: str) -> bool:
+    """Whether a name is an end or extent of the region of a Func: f.x.min ..."""
+    return name.count(".") == 2
+
+
+def _guard(condition: Expr, scope: _Scope) -> _Scope:
+    """Inside an If.
+
+    What keeps the loops of a Func to its region needs no proof where all those loops stand inside
+    `body`: they run over that region, so that its ends are the ends of the variable.
+    """
+    others: list[Expr] = []
+    for part in conjuncts_of(condition):
+        found = _region_end(part, scope)
+        if found is None:
+            others.append(scope.value(part))
+            continue
+        name, is_upper, end = found
+        old = scope.tight[name]
+        new = Interval(old.lo, end) if is_upper else Interval(end, old.hi)
+        scope = replace(scope, tight={**scope.tight, name: new})
+    for part in others:
+        facts = scope.facts.assume(part)
+        scope = replace(scope, tight=_where(scope.tight, part), facts=facts)
+    return scope
+
+
+def _region_end(condition: Expr, scope: _Scope) -> tuple[str, bool, Expr] | None:
+    """Of f.x.first <= f.x, f.x <= f.x.last or f.x < f.x.min + f.x.extent: the variable, whether its
+    upper end is meant, and that end.
+    """
+    match condition:
+        case Compare(op="le", a=Var(name=end), b=Var(name=name)) if end == f"{name}.first":
+            value = condition.a
+        case Compare(op="le", a=Var(name=name), b=Var(name=end)) if end == f"{name}.last":
+            value = condition.b
+        case Compare(
+            op="lt", a=Var(name=name), b=Binary(op="add", a=Var(name=start), b=Var(name=count))
+        ) if (start, count) == (f"{name}.min", f"{name}.extent"):
+            value = condition.b - 1
+        case _:
+            return None
+    if name not in scope.whole:
+        return None
+    ends = bounds_of(scope.value(value), scope.tight)
+    is_upper = condition.a is Var(name)
+    end = ends.hi if is_upper else ends.lo
+    return None if end is None else (name, is_upper, end)
+
+
 def _where(ranges: Ranges, condition: Expr) -> Ranges:
-    """The ranges where the condition holds; what a Let says of its name helps to compare bounds."""
+    """The ranges where the condition holds; what is known of other names helps to compare."""
     return sharpen(ranges, condition, within(ranges))
 
 
-def _range_of(loop: For, ranges: Ranges) -> Interval:
-    return Interval(
-        bounds_of(loop.min, ranges).lo, bounds_of(loop.min + loop.extent - 1, ranges).hi
-    )
+def _range_of(first: Expr, extent: Expr, ranges: Ranges) -> Interval:
+    return Interval(bounds_of(first, ranges).lo, bounds_of(first + extent - 1, ranges).hi)
 
 
 def _guarded_loads(root: Expr, buffer: str) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
@@ -154,12 +227,14 @@ def _access(
     indices: tuple[Expr, ...], buffer: str, scope: _Scope, conditions: tuple[Expr, ...]
 ) -> Access:
     tight, facts = scope.tight, scope.facts
+    conditions = tuple(map(scope.value, conditions))
     for condition in conditions:
         tight, facts = _where(tight, condition), facts.assume(condition)
     runs = [scope.own.get(e.name) if isinstance(e, Var) else None for e in indices]
     dims = scope.dims or (None,) * len(indices)
     pairs = [
-        (e, run is None or run != dim) for e, run, dim in zip(indices, runs, dims, strict=True)
+        (scope.value(e), run is None or run != dim)
+        for e, run, dim in zip(indices, runs, dims, strict=True)
     ]
     outside = _Outside(buffer, scope.dims)
     return Access(
@@ -170,7 +245,7 @@ def _access(
             else None
             for e, needed in pairs
         ),
-        scope.extents,
+        scope.loops,
         scope.span,
     )
 

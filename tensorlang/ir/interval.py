@@ -35,13 +35,29 @@ __all__ = ["Interval", "bounds_of", "intersect", "sharpen", "union", "within"]
 Side = Literal["lo", "hi"]
 _SPLITS = 16
 _CONTEXTS = 32
+_REMEMBERED = 1 << 14
 
 
 def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Interval:
     """The interval of `e` while the names in `ranges` vary; other names stay as they are."""
     needed = _needed(ranges, e.free)
+    if not needed and facts is Facts.none:
+        plain = canonical(e)
+        return Interval(plain, plain)
     used = {name: r for name, r in ranges.items() if name in needed}
-    return _Bounds(used, facts, [_CONTEXTS], frozenset(ranges)).of(e)
+    if facts is not Facts.none:
+        return _Bounds(used, facts, [_CONTEXTS], frozenset(ranges)).of(e)
+    key = (e, *((name, r.lo, r.hi) for name, r in used.items()))
+    found = _found.get(key)
+    if found is None:
+        if len(_found) > _REMEMBERED:
+            _found.clear()
+        found = _found[key] = _Bounds(used, facts, [_CONTEXTS], frozenset(used)).of(e)
+    return found
+
+
+# Of expressions under the ranges that they need: loops that are alike give alike ones.
+_found: dict[tuple[object, ...], Interval] = {}
 
 
 def within(ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Facts:
