@@ -40,6 +40,9 @@ _NAMES = {
     for d, numpy in (_NUMPY | dict.fromkeys(_ML_NAMES, np.dtype(np.uint8))).items()
 }
 
+# The types that have been seen to be torch's, so that a call need not ask again.
+_TENSOR_TYPES: set[type] = set()
+
 # NPY_ARRAY_ALIGNED and NPY_ARRAY_WRITEABLE; the other flags say nothing that strides do not.
 _FLAGS = 0x0100 | 0x0400
 
@@ -121,6 +124,7 @@ class ArrayInfo:
         itemsize, steps: bytes of an element, and from one index to the next, a dimension.
         is_bare: the memory holds the values as they are, and nothing follows their use: not so for
             a tensor that is negated or requires a gradient.
+        is_negated: the memory holds the negatives of the values.
         problem: why no backend can use this layout; empty if one can.
     """
 
@@ -133,6 +137,7 @@ class ArrayInfo:
     steps: tuple[int, ...]
     writable: bool
     is_bare: bool = True
+    is_negated: bool = False
     problem: str = ""
 
 
@@ -159,15 +164,19 @@ def signature_of(value: Array) -> tuple[Any, ...] | None:
 
     None: neither a NumPy array nor a torch tensor.
     """
-    if isinstance(value, _NDARRAY):
-        return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
-    if is_tensor(value):
+    kind: type = type(value)
+    if kind in _TENSOR_TYPES:
         try:
             strides = value.stride()
         except RuntimeError:  # a layout without strides, which info_of reports
             strides = ()
-        flags = (value.requires_grad, value.is_neg(), value.layout)
+        flags = value.requires_grad, value.is_neg(), value.layout
         return value.dtype, value.shape, strides, value.device, flags
+    if isinstance(value, _NDARRAY):
+        return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
+    if is_tensor(value):
+        _TENSOR_TYPES.add(kind)
+        return signature_of(value)
     return None
 
 
@@ -224,6 +233,7 @@ def _torch_info(value: Any) -> ArrayInfo:
         steps=tuple(s * value.element_size() for s in value.stride()) if strided else (),
         writable=True,
         is_bare=not (value.requires_grad or value.is_neg()),
+        is_negated=value.is_neg(),
         problem=problem,
     )
 
@@ -239,7 +249,7 @@ def view_as(carrier: Carrier, info: ArrayInfo, dtype: DType) -> View | None:
     """
     if carrier == "torch":
         if info.kind == "torch":
-            return None if info.is_bare else _bare_tensor
+            return _bare_tensor if info.is_negated else None
         return _tensor_of_numpy(dtype, backwards=any(s < 0 for s in info.steps))
     bits = storage_dtype(dtype) if dtype in _ML_NAMES else None
     if info.kind == "torch":
@@ -323,6 +333,8 @@ def _tensor_allocator(
     carrier: Carrier, device: str, dtype: DType, shape: tuple[int, ...]
 ) -> Allocator:
     torch_type = torch_dtype(dtype)
+    if carrier == "torch" and device.startswith("cuda"):
+        return _gpu_allocator(device, torch_type, shape)
     if carrier == "torch":
         empty, place = _torch().empty, _torch().device(device)
 
@@ -339,6 +351,25 @@ def _tensor_allocator(
         return from_numpy(array).view(torch_type), array
 
     return on_cpu
+
+
+def _gpu_allocator(device: str, torch_type: Any, shape: tuple[int, ...]) -> Allocator:
+    """Like `torch.empty`, without its dispatcher while the device is the current one."""
+    torch = _torch()
+    place = torch.device(device)
+    index = place.index
+    strides = torch.empty(shape, device="meta").stride()
+    empty, current = torch.empty, torch._C._cuda_getDevice
+    here = torch._C._dynamo.guards._empty_strided_cuda
+
+    def on_gpu() -> tuple[Array, Array]:
+        if current() == index:
+            tensor = here(shape, strides, torch_type)
+        else:
+            tensor = empty(shape, dtype=torch_type, device=place)
+        return tensor, tensor
+
+    return on_gpu
 
 
 def default_device(carrier: Carrier) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from tensorlang import arrays
 from tensorlang.arrays import Array
 from tensorlang.backends import compile_offline
-from tensorlang.backends.executable import Binary, Executable
+from tensorlang.backends.executable import Binary, Executable, preparing
 from tensorlang.calling.check_arrays import (
     Place,
     check_array,
@@ -50,7 +50,9 @@ class Kernel:
         self.loop_ir, self.target, self.schedule = program, target, schedule
         self.signature = Signature.of(program)
         self._executable = executable
-        self._contract = Contract(self.signature, leading_asserts(program), target)
+        self._contract = Contract(
+            self.signature, leading_asserts(program), target, preparing(executable)
+        )
         self._checked_params = self._contract.checked_params()
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
@@ -114,7 +116,7 @@ class Kernel:
             if plan is not None:
                 return self._launch(plan, {}, inputs)
         outs = None if out is None else listed_outputs(self.signature, out)
-        given = bind_sizes(self.signature, {} if sizes is None else sizes)
+        given = {} if sizes is None else bind_sizes(self.signature, sizes)
         scalars = bind_params(self.signature, params)
         key = self._key(inputs, outs, given, scalars)
         if None in key:
@@ -127,22 +129,18 @@ class Kernel:
             self._plans[key] = plan
         if outs is None:
             return self._launch(plan, scalars, inputs)
-        check_overlap(self.signature, inputs, outs)
-        out_views = viewed(outs, plan.out_views)
-        if plan.runs:
-            self._executable.run(plan.sizes, scalars, viewed(inputs, plan.views), out_views)
+        check_overlap(self.signature, inputs, outs, plan.spans)
+        plan.run(scalars, viewed(inputs, plan.views), viewed(outs, plan.out_views))
         return out
 
     def _launch(self, plan: Plan, scalars: Mapping[str, Scalar], inputs: tuple[Array, ...]) -> Any:
-        views = viewed(inputs, plan.views)
+        views = viewed(inputs, plan.views) if plan.views else inputs
         if len(plan.allocators) == 1:
             result, view = plan.allocators[0]()
-            if plan.runs:
-                self._executable.run(plan.sizes, scalars, views, (view,))
+            plan.run(scalars, views, (view,))
             return result
         made = [allocate() for allocate in plan.allocators]
-        if plan.runs:
-            self._executable.run(plan.sizes, scalars, views, [view for _, view in made])
+        plan.run(scalars, views, [view for _, view in made])
         return tuple([result for result, _ in made])
 
     def _key(

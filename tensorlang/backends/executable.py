@@ -1,9 +1,13 @@
 """What every backend makes of a program."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from tensorlang.ir.types import Scalar
+
+# Of params, inputs and outputs: computes the outputs, in place.
+Run: TypeAlias = Callable[[Mapping[str, Scalar], Sequence[Any], Sequence[Any]], None]
 
 
 class Executable(Protocol):
@@ -36,6 +40,26 @@ class Executable(Protocol):
     ) -> None:
         """Compute the outputs, in place."""
         ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """An executable that can do much of a call once for all calls like it."""
+
+    def prepare(self, sizes: Mapping[str, int], device: str) -> Run:
+        """`run` for calls of these Sizes, all with arrays of the same layouts on one device."""
+        ...
+
+
+# Of the Sizes and the device: what runs calls that differ in data and Params alone.
+Prepare: TypeAlias = Callable[[Mapping[str, int], str], Run]
+
+
+def preparing(executable: Executable) -> Prepare:
+    """How an executable gets ready for calls whose arrays have the same layouts."""
+    if isinstance(executable, Preparing):
+        return executable.prepare
+    return lambda sizes, device: partial(executable.run, sizes)
 
 
 class Binary(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tensorlang import arrays
 from tensorlang.arrays import Array, ArrayInfo
-from tensorlang.calling.overlap import overlap, overlaps_itself
+from tensorlang.calling.overlap import Span, are_apart, overlap, overlaps_itself
 from tensorlang.calling.signature import Argument, Signature
 from tensorlang.errors import ShapeError, TargetError
 from tensorlang.target import Target
@@ -192,8 +192,18 @@ def _not_writable(info: ArrayInfo, target: Target) -> str:
     return ""
 
 
-def check_overlap(signature: Signature, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-    """Raise where an output shares memory with an Input or another output (out-overlaps)."""
+def check_overlap(
+    signature: Signature,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array],
+    spans: Sequence[Span],
+) -> None:
+    """Raise where an output shares memory with an Input or another output (out-overlaps).
+
+    Args: spans: of tensors, all of them; empty for other arrays.
+    """
+    if spans and are_apart(inputs, outputs, spans):
+        return
     for k, out in enumerate(outputs):
         name = signature.outputs[k].name
         others = [

@@ -33,8 +33,7 @@ def evaluate(
     def step(e: Expr, operands: list[Scalar]) -> Scalar:
         return _value(e, operands, names)
 
-    with numerics.quiet():
-        return fold(e, step, memo)
+    return fold(e, step, memo)
 
 
 def _value(e: Expr, operands: list[Scalar], names: Mapping[str, Scalar]) -> Scalar:
@@ -62,17 +61,19 @@ def _is_exact(dtype: DType) -> bool:
 def _cast(source: DType, target: DType, value: Scalar) -> Scalar:
     if _is_exact(source) or _is_exact(target):
         return convert(value, target)
-    return numerics.cast(source, target)(numerics.constant(value, source)).item()
+    with numerics.quiet():
+        return numerics.cast(source, target)(numerics.constant(value, source)).item()
 
 
 def _operation(e: Unary | Binary | Compare | Call, operands: list[Scalar]) -> Scalar:
     source = e.children[0].dtype
     if not _is_exact(source):
-        carried = (
-            numerics.constant(value, child.dtype)
-            for value, child in zip(operands, e.children, strict=True)
-        )
-        return _carried_operation(e, source)(*carried).item()
+        with numerics.quiet():
+            carried = (
+                numerics.constant(value, child.dtype)
+                for value, child in zip(operands, e.children, strict=True)
+            )
+            return _carried_operation(e, source)(*carried).item()
     exact: list[Any] = operands
     match e:
         case Unary():

@@ -1,6 +1,7 @@
 """Which arrays share memory, so that a call may refuse to write what it reads."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,6 +32,28 @@ class _Memory:
             "strides": tuple(s * size for s in tensor.stride()),
             "data": (tensor.data_ptr(), True),
         }
+
+
+Span: TypeAlias = tuple[int, int]
+
+
+def span_of(info: ArrayInfo) -> Span:
+    """The bytes from an array's first element in which it lies: from the first to past the last."""
+    if 0 in info.shape:
+        return 0, 0
+    ends = [step * (n - 1) for step, n in zip(info.steps, info.shape, strict=True)]
+    return sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends) + info.itemsize
+
+
+def are_apart(inputs: Sequence[Array], outputs: Sequence[Array], spans: Sequence[Span]) -> bool:
+    """Whether the bytes around each output are apart from those around all other tensors."""
+    addresses = [tensor.data_ptr() for tensor in (*inputs, *outputs)]
+    places = [(at + low, at + high) for at, (low, high) in zip(addresses, spans, strict=True)]
+    for k in range(len(inputs), len(places)):
+        low, high = places[k]
+        if any(low < end and start < high for start, end in places[:k]):
+            return False
+    return True
 
 
 def overlap(a: Array, b: Array) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tensorlang import arrays
 from tensorlang.arrays import Allocator, Array, ArrayInfo, View
+from tensorlang.backends.executable import Prepare, Run
 from tensorlang.calling.check_arrays import (
     Place,
     check_count,
@@ -16,6 +17,7 @@ from tensorlang.calling.check_arrays import (
     roles,
 )
 from tensorlang.calling.evaluate import evaluate
+from tensorlang.calling.overlap import Span, span_of
 from tensorlang.calling.signature import Argument, Signature
 from tensorlang.calling.sizes import solve_sizes
 from tensorlang.errors import BoundsError, ShapeError, TensorlangError
@@ -30,11 +32,12 @@ _ERRORS: dict[str, type[TensorlangError]] = {"ShapeError": ShapeError, "BoundsEr
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What every call of a program has to fulfil."""
+    """What every call of a program has to fulfil, and what then runs."""
 
     signature: Signature
     asserts: tuple[Assert, ...]
     target: Target
+    prepare: Prepare
 
     def checked_params(self) -> tuple[str, ...]:
         """The Params on which shapes or asserts depend."""
@@ -53,14 +56,15 @@ class Plan:
         views: how each Input's array becomes what the backend takes; empty when all are so.
         out_views: the same for the arrays of `out=`.
         allocators: of the outputs; empty with `out=`.
-        runs: whether any output has an element; otherwise there is nothing to run.
+        spans: of the tensors of a call with `out=`; empty for NumPy, which compares faster.
+        run: computes the outputs; does nothing where none has an element.
     """
 
-    sizes: Mapping[str, int]
+    run: Run
     views: tuple[View | None, ...]
     out_views: tuple[View | None, ...]
     allocators: tuple[Allocator, ...]
-    runs: bool
+    spans: tuple[Span, ...]
 
 
 def make_plan(
@@ -87,13 +91,20 @@ def make_plan(
         arrays.allocator(carrier, place.kind, place.device, argument.dtype, shape)
         for argument, shape in zip(signature.outputs, shapes, strict=True)
     ]
+    runs = any(math.prod(shape) for shape in shapes)
     return Plan(
-        solved,
+        contract.prepare(solved, place.device) if runs else _nothing,
         _views(contract, signature.inputs, infos),
         _views(contract, signature.outputs, out_infos),
         tuple(allocators) if outs is None else (),
-        any(math.prod(shape) for shape in shapes),
+        tuple(map(span_of, (*infos, *out_infos))) if outs and place.kind == "torch" else (),
     )
+
+
+def _nothing(
+    params: Mapping[str, Scalar], inputs: Sequence[Array], outputs: Sequence[Array]
+) -> None:
+    """What is done for outputs without elements."""
 
 
 def _views(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tensorlang.calling.evaluate import evaluate
 from tensorlang.calling.signature import Argument, Signature
 from tensorlang.errors import ShapeError
-from tensorlang.ir.expr import Binary, Expr, Size, Unary
+from tensorlang.ir.expr import Binary, Const, Expr, Size, Unary
 from tensorlang.ir.expr_text import print_expr
 from tensorlang.ir.types import Scalar
 from tensorlang.ir.walk import fold
@@ -91,6 +91,9 @@ def solve_sizes(
     Args: shapes: one an Input, of the right rank.
     Raises: ShapeError: size-not-whole, size-not-known, size-conflict.
     """
+    direct = _direct(signature, shapes, given)
+    if direct is not None:
+        return direct
     equations = [
         _Equation(argument, dim, extent)
         for argument, shape in zip(signature.inputs, shapes, strict=True)
@@ -107,6 +110,22 @@ def solve_sizes(
         if evaluate(equation.e, solution.names, memo) != equation.extent:
             raise _size_conflict(equation, solution)
     return {name: int(solution.names[name]) for name in signature.sizes}
+
+
+def _direct(
+    signature: Signature, shapes: Sequence[tuple[int, ...]], given: Mapping[str, int]
+) -> dict[str, int] | None:
+    """Every Size where each extent is one or a number, and all agree; None otherwise."""
+    found = dict(given)
+    for argument, shape in zip(signature.inputs, shapes, strict=True):
+        for e, extent in zip(argument.shape, shape, strict=True):
+            if isinstance(e, Size):
+                agrees = found.setdefault(e.name, extent) == extent
+            else:
+                agrees = isinstance(e, Const) and e.value == extent
+            if not agrees:
+                return None
+    return found if len(found) == len(signature.sizes) else None
 
 
 def _solve(equation: _Equation, solution: _Solution) -> bool:

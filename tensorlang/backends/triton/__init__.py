@@ -9,6 +9,7 @@ promote_accumulators  in memory -> in registers while a loop runs
 place_barriers        between accesses that conflict
 emit, HostText        tile IR and host steps -> text
 TritonExecutable      the text as functions; variants for the sizes of a call; launch, interpret
+Replayer              what a call launched, launched again with other addresses
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,10 +33,10 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
     steps = partition(tell_copies_apart(program))
     kernels = [(launch, generate(launch, target)) for launch in launches(steps)]
     texts = [text for _, text in kernels]
-    host = HostText(program, texts).write(steps)
-    source = "\n\n".join([HEADER, *(text.text for text in texts), host])
+    host = HostText(program, texts)
+    source = "\n\n".join([HEADER, *(text.text for text in texts), host.write(steps)])
     notes = dict.fromkeys(note for text in texts for note in text.kernel.notes)
-    return TritonExecutable(program, source, kernels, tuple(notes), target)
+    return TritonExecutable(program, source, kernels, tuple(notes), target, host.deciding)
 
 
 def launches(steps: Sequence[HostStep]) -> Iterator[Launch]:

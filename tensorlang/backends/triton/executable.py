@@ -1,13 +1,19 @@
 """A program compiled for Triton: its text, and the host function that launches its kernels."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from tensorlang.backends.executable import Run
+from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.build import Launch
 from tensorlang.backends.triton.emit import KernelText
+from tensorlang.backends.triton.launch import Launcher, Plan
 from tensorlang.backends.triton.libraries import torch
 from tensorlang.backends.triton.module import Module
+from tensorlang.backends.triton.replay import Replay, Replayer, Step
 from tensorlang.backends.triton.route import Router
+from tensorlang.backends.triton.starting import start_of
 from tensorlang.backends.triton.storage import next_power_of_two
 from tensorlang.ir.stmt import Program
 from tensorlang.ir.types import Scalar
@@ -22,7 +28,10 @@ _TORCH = {
 
 
 class TritonExecutable:
-    """See `backends.executable.Executable`; takes torch tensors, on the CPU interpreted."""
+    """See `backends.executable.Executable`; takes torch tensors, on the CPU interpreted.
+
+    Args: deciding: the Params that the host function computes with.
+    """
 
     def __init__(
         self,
@@ -31,15 +40,20 @@ class TritonExecutable:
         kernels: Sequence[tuple[Launch, KernelText]],
         notes: tuple[str, ...],
         target: Target,
+        deciding: Sequence[str] = (),
     ) -> None:
         self.source, self.notes = source, notes
         self.kernels = tuple(text for _, text in kernels)
         name = program.name.replace(".", "_")
         module = Module(name, source)
-        self.routers = {text.name: Router(launch, text, module, target) for launch, text in kernels}
-        self._host = module.function(f"{name}_host")
         self._sizes = [size.name for size in program.sizes]
         self._params = [param.name for param in program.params]
+        self.routers = {
+            text.name: Router(launch, text, module, target, frozenset(self._params))
+            for launch, text in kernels
+        }
+        self._host = module.function(f"{name}_host")
+        self._deciding = deciding
 
     def run(
         self,
@@ -49,31 +63,78 @@ class TritonExecutable:
         outputs: Sequence[Any],
     ) -> None:
         """Compute the outputs, in place, on the current stream of their device."""
-        host = _Host(self, (*outputs, *inputs)[0].device)
+        tensors = (*inputs, *outputs)
+        device = gpu.index_of(tensors[0].device)
+        if device is None:
+            self._call_host(_Interpreting(self, tensors), sizes, params)
+            return
+        with gpu.on(device):
+            self._record(sizes, tensors, params)
+
+    def prepare(self, sizes: Mapping[str, int], device: str) -> Run:
+        """`run` for calls of these Sizes with arrays of one layout on one device."""
+        gpu_index = gpu.index_of(torch.device(device))
+        if gpu_index is None:
+            return partial(self.run, sizes)
+        return Replayer(gpu_index, self._deciding, partial(self._record, sizes))
+
+    def _record(
+        self, sizes: Mapping[str, int], tensors: Sequence[Any], params: Mapping[str, Scalar]
+    ) -> Replay:
+        """Run on the current device, which is that of the tensors; what was done."""
+        host = _Launching(self, tensors)
+        self._call_host(host, sizes, params)
+        return host.replay()
+
+    def _call_host(
+        self, host: "_Host", sizes: Mapping[str, int], params: Mapping[str, Scalar]
+    ) -> None:
         scalars = [sizes[name] for name in self._sizes], [params[name] for name in self._params]
-        self._host(host, *inputs, *outputs, *scalars[0], *scalars[1])
+        self._host(host, *range(len(host.tensors)), *scalars[0], *scalars[1])
 
 
 class _Host:
-    """What the text of a host function calls."""
+    """What the text of a host function calls; it names tensors by their positions."""
 
-    def __init__(self, executable: TritonExecutable, device: Any) -> None:
-        self._executable, self._device = executable, device
+    def __init__(self, executable: TritonExecutable, tensors: Sequence[Any]) -> None:
+        self._executable, self.tensors = executable, list(tensors)
 
     def launch(
         self,
         kernel: Any,
         programs: int,
-        tensors: tuple[Any, ...],
+        tensors: tuple[int, ...],
         scalars: tuple[Any, ...],
         extents: tuple[int, ...],
     ) -> None:
-        self._executable.routers[kernel.__name__](programs, tensors, scalars, extents)
+        """Start a kernel.  Raises: TargetError: tile-too-large."""
+        if programs <= 0:
+            return
+        route = self._executable.routers[kernel.__name__].route(scalars, extents)
+        places = tuple([tensors[k] for k in route.order])
+        values = [scalars[k] if k >= 0 else number for k, number in route.scalars]
+        chosen = [self.tensors[place] for place in places]
+        plan = route.launcher.plan(chosen, values, route.extents)
+        self._start(route.launcher, programs, places, values, plan)
 
-    def empty(self, dtype: str, *shape: int) -> Any:
+    def _start(
+        self,
+        launcher: Launcher,
+        programs: int,
+        places: tuple[int, ...],
+        scalars: Sequence[Any],
+        plan: Plan,
+    ) -> None:
+        raise NotImplementedError
+
+    def empty(self, dtype: str, *shape: int) -> int:
         """A workspace from torch's allocator; its elements start undefined."""
-        sizes = [max(size, 0) for size in shape]
-        return torch.empty(sizes, dtype=getattr(torch, _TORCH[dtype]), device=self._device)
+        sizes = tuple([max(size, 0) for size in shape])
+        self.tensors.append(self._empty(sizes, getattr(torch, _TORCH[dtype])))
+        return len(self.tensors) - 1
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        raise NotImplementedError
 
     @staticmethod
     def floordiv(a: int, b: int) -> int:
@@ -84,3 +145,53 @@ class _Host:
         return a % b if b else 0
 
     next_power_of_2 = staticmethod(next_power_of_two)
+
+
+class _Interpreting(_Host):
+    """Runs the kernels as Python, one program after another."""
+
+    def _start(
+        self,
+        launcher: Launcher,
+        programs: int,
+        places: tuple[int, ...],
+        scalars: Sequence[Any],
+        plan: Plan,
+    ) -> None:
+        launcher.interpret(programs, [self.tensors[k] for k in places], scalars, plan)
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return torch.empty(shape, dtype=dtype)
+
+
+class _Launching(_Host):
+    """Launches the kernels, and keeps what it did."""
+
+    def __init__(self, executable: TritonExecutable, tensors: Sequence[Any]) -> None:
+        super().__init__(executable, tensors)
+        self._given = len(self.tensors)
+        self._steps: list[Step] = []
+
+    def _start(
+        self,
+        launcher: Launcher,
+        programs: int,
+        places: tuple[int, ...],
+        scalars: Sequence[Any],
+        plan: Plan,
+    ) -> None:
+        tensors = [self.tensors[k] for k in places]
+        compiled = launcher.compiled(tensors, plan)
+        compiled[(programs, 1, 1)](*tensors, *scalars, *plan.fixed)
+        fixed = (*scalars, *plan.fixed)
+        step = Step(start_of(compiled), programs, places, fixed, launcher.params)
+        self._steps.append(step)
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return gpu.empty(shape, dtype)
+
+    def replay(self) -> Replay:
+        """What was done, to be done again."""
+        made = self.tensors[self._given :]
+        workspaces = tuple((tuple(tensor.shape), tensor.dtype) for tensor in made)
+        return Replay(gpu.current_device(), tuple(self._steps), workspaces)

@@ -18,6 +18,7 @@ from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Name, Promise
 from tensorlang.ir.facts import prove
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import Program
+from tensorlang.ir.types import index
 from tensorlang.ir.walk import fold
 
 _INDENT = "    "
@@ -31,6 +32,16 @@ class HostText:
         self.program, self.kernels = program, iter(kernels)
         self.names = Identifiers({"host": "host"})
         self.lines: list[str] = []
+        self._read: set[str] = set()
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The Params that what was written computes with, so that it does not do the same for all.
+
+        Those of the dtype index also decide which compiled kernel runs.
+        """
+        params = self.program.params
+        return tuple(p.name for p in params if p.name in self._read or p.dtype is index)
 
     def write(self, steps: Sequence[HostStep]) -> str:
         """def linear_relu(host, A, B, bias, D, M, N, K): ..."""
@@ -125,6 +136,7 @@ class HostText:
         return self._expr(e)
 
     def _expr(self, e: Expr, level: int = 0) -> str:
+        self._read |= e.free
         return fold(e, self._print).inside(level)
 
     def _print(self, e: Expr, operands: list[Text]) -> Text:

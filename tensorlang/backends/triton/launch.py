@@ -4,15 +4,16 @@ A call is prepared once for each set of sizes and strides; what remains each tim
 alignment of pointers, and the launch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.emit import KernelText
 from tensorlang.backends.triton.interpret import interpret
-from tensorlang.backends.triton.libraries import compiler, torch, triton
+from tensorlang.backends.triton.libraries import compiler, triton
 from tensorlang.backends.triton.module import Module
 from tensorlang.backends.triton.reach import Reach
 from tensorlang.backends.triton.signature import (
@@ -26,6 +27,7 @@ from tensorlang.backends.triton.signature import (
 from tensorlang.backends.triton.storage import next_power_of_two
 from tensorlang.backends.triton.tiles import stride_var
 from tensorlang.backends.triton.warps import usual_warps
+from tensorlang.errors import TargetError
 from tensorlang.ir.types import DType
 
 _SCALARS = {
@@ -54,20 +56,21 @@ class Plan:
 class Launcher:
     """Runs one text of a kernel, compiled or interpreted."""
 
-    def __init__(self, text: KernelText, module: Module) -> None:
+    def __init__(self, text: KernelText, module: Module, params: Collection[str] = ()) -> None:
         self.text, self.module = text, module
+        # Which scalars are Params as they were passed.
+        self.params = tuple((k, row[1]) for k, row in enumerate(text.scalars) if row[1] in params)
         self.reach = Reach(text.kernel)
         self._plans: dict[tuple[Any, ...], Plan] = {}
         self._compiled: dict[tuple[Any, ...], Any] = {}
         places = [(memory, component) for _, memory, component in text.pointers]
         # The tensor and the dimension of each stride, and which scalars are sizes.
         self._strides = [(places.index((m, c)), dim) for _, m, c, dim in text.strides]
+        self._stride_names = [stride_var(m.pointer(c), dim).name for _, m, c, dim in text.strides]
         self._sizes = [k for k, row in enumerate(text.scalars) if row[2].name == "index"]
 
-    def __call__(
-        self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]
-    ) -> None:
-        """Run the kernel.  Raises: TargetError: tile-too-large."""
+    def plan(self, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]) -> Plan:
+        """How to run it on such arguments.  Raises: TargetError: tile-too-large."""
         strides = tuple([tensors[position].stride(dim) for position, dim in self._strides])
         known = (*[scalars[k] for k in self._sizes], *strides, *extents)
         plan = self._plans.get(known)
@@ -75,10 +78,7 @@ class Launcher:
             if len(self._plans) > _REMEMBERED:
                 self._plans.clear()
             plan = self._plans[known] = self._plan(scalars, strides, extents)
-        if tensors[0].is_cuda:
-            self._launch(programs, tensors, scalars, plan)
-        else:
-            self._interpret(programs, tensors, scalars, plan)
+        return plan
 
     def _plan(
         self, scalars: Sequence[Any], strides: tuple[int, ...], extents: Sequence[int]
@@ -88,10 +88,7 @@ class Launcher:
         by_extent = {row[1]: span for row, span in zip(text.extents, spans, strict=True)}
         text.limits.check(by_extent)
         sizes = {text.scalars[k][1]: scalars[k] for k in self._sizes}
-        by_stride = {
-            stride_var(m.pointer(c), dim).name: s
-            for (_, m, c, dim), s in zip(text.strides, strides, strict=True)
-        }
+        by_stride = dict(zip(self._stride_names, strides, strict=True))
         wide = self.reach.is_wide(sizes, by_stride, by_extent)
         divisors = tuple(
             divisor_of(value) if k in self._sizes else 1 for k, value in enumerate(scalars)
@@ -101,9 +98,10 @@ class Launcher:
         fixed = list(constants(text, key).values())[-len(spans) - 1 :]
         return Plan(key, (*strides, *fixed))
 
-    def _interpret(
+    def interpret(
         self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], plan: Plan
     ) -> None:
+        """Run it as Python on CPU tensors."""
         text = self.text
         index = np.int64 if plan.key.wide else np.int32
         values: dict[str, Any] = {
@@ -115,18 +113,20 @@ class Launcher:
             values[name] = index(value)
         interpret(self.module.interpreted(text.name), programs, values | constants(text, plan.key))
 
-    def _launch(
-        self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], plan: Plan
-    ) -> None:
-        device = tensors[0].device
+    def compiled(self, tensors: Sequence[Any], plan: Plan) -> Any:
+        """The compiled kernel for such arguments, on the current device, which is theirs.
+
+        Raises: TargetError: cold-in-capture.
+        """
         pointers = tuple([divisor_of(tensor.data_ptr()) for tensor in tensors])
-        signature = (device.index, pointers, plan.key)
-        compiled = self._compiled.get(signature)
-        with torch.cuda.device(device):
-            if compiled is None:
-                key = replace(plan.key, divisors=(*pointers, *plan.key.divisors))
-                compiled = self._compiled[signature] = self.compile(key, None)
-            compiled[(programs, 1, 1)](*tensors, *scalars, *plan.fixed)
+        known = (gpu.current_device(), pointers, plan.key)
+        compiled = self._compiled.get(known)
+        if compiled is None:
+            if gpu.is_capturing():
+                raise _cold_in_capture(self.text.name)
+            key = replace(plan.key, divisors=(*pointers, *plan.key.divisors))
+            compiled = self._compiled[known] = self.compile(key, None)
+        return compiled
 
     def compile(self, key: Key, target: Any) -> Any:
         """Triton's compiled kernel for a key; `target` None is the current device."""
@@ -141,6 +141,15 @@ class Launcher:
         # Fusion would contract a*b + c of the algorithm into one rounding.
         options = {"num_warps": warps, "enable_fp_fusion": False}
         return triton.compile(source, target=target, options=options)
+
+
+def _cold_in_capture(kernel: str) -> TargetError:
+    return TargetError(
+        "cold-in-capture",
+        f"the kernel '{kernel}' is not compiled yet for arguments like these",
+        why="a CUDA graph is being captured, and nothing can be compiled and loaded meanwhile",
+        fix="call it once before, or kernel.warmup(...), or capture with kernel.graph(...)",
+    )
 
 
 def _scalar(value: Any, dtype: DType, index: type[np.generic]) -> np.generic:

@@ -32,6 +32,9 @@ class Reach:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.tiles = list(walk_tiles(kernel.body))
+        self.lanes = _lanes(kernel, self.tiles)
+        # Bits of sizes, strides and extents -> whether numbers of so many bits may need 64.
+        self._by_bits: dict[tuple[int, ...], bool] = {}
 
     def is_wide(
         self, names: Mapping[str, int], strides: Mapping[str, int], extents: Mapping[str, int]
@@ -43,7 +46,15 @@ class Reach:
             strides: by the name of the stride.
             extents: symbolic extents of lanes.
         """
-        known: dict[str, Range] = {n: (v, v) for n, v in (*names.items(), *strides.items())}
+        values = {**names, **strides, **extents}
+        bits = tuple(map(int.bit_length, values.values()))
+        if bits not in self._by_bits:
+            self._by_bits[bits] = self._reaches({n: _alike(v) for n, v in values.items()})
+        # All numbers of so many bits stay inside, or these have to be looked at one by one.
+        return self._by_bits[bits] and self._reaches({n: (v, v) for n, v in values.items()})
+
+    def _reaches(self, known: dict[str, Range]) -> bool:
+        """Whether any index expression may leave 32 bits, for numbers in these ranges."""
         memo: dict[Expr, Range] = {}
         for g in self.kernel.grid:
             known[g.name] = _counter(_measure(g.extent, known, memo))
@@ -51,8 +62,8 @@ class Reach:
         for g in self.kernel.grid:
             programs *= (known[g.name][1] or 0) + 1
         known["program"] = (0, programs)
-        for lane in _lanes(self.kernel, self.tiles):
-            size = lane.extent if isinstance(lane.extent, int) else extents[lane.extent]
+        for lane in self.lanes:
+            size = lane.extent if isinstance(lane.extent, int) else known[lane.extent][1] or 0
             known[lane.var.name] = (0, size - 1)
         if programs > _LIMIT:
             return True
@@ -72,6 +83,13 @@ class Reach:
         return any(
             _is_beyond(memo[e]) for root in roots for e in postorder(root) if e.dtype is index
         )
+
+
+def _alike(value: int) -> Range:
+    """All numbers of as many bits, and with the sign of `value`."""
+    high = (1 << abs(value).bit_length()) - 1
+    low = (high + 1) // 2
+    return (low, high) if value >= 0 else (-high, -low)
 
 
 def _counter(extent: Range) -> Range:

@@ -1,6 +1,6 @@
 """Which text of a kernel a call runs: the general one, or that for what its sizes make true."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,11 +39,18 @@ class Route:
 class Router:
     """One kernel of a program, in as many texts as calls have needed."""
 
-    def __init__(self, launch: Launch, text: KernelText, module: Module, target: Target) -> None:
-        self.launch, self.text, self.target = launch, text, target
+    def __init__(
+        self,
+        launch: Launch,
+        text: KernelText,
+        module: Module,
+        target: Target,
+        params: Collection[str],
+    ) -> None:
+        self.launch, self.text, self.target, self.params = launch, text, target, params
         self.assumptions = assumptions_of(text)
         self.launchers: dict[frozenset[Assumption], Launcher] = {
-            frozenset(): Launcher(text, module)
+            frozenset(): Launcher(text, module, self.params)
         }
         self._sizes = [k for k, row in enumerate(text.scalars) if row[2].name == "index"]
         self._routes: dict[tuple[Any, ...], Route] = {}
@@ -53,21 +60,15 @@ class Router:
         """The launcher of the text that is right for all sizes."""
         return self.launchers[frozenset()]
 
-    def __call__(
-        self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]
-    ) -> None:
-        """Run the kernel.  Raises: TargetError: tile-too-large."""
-        if programs <= 0:
-            return
+    def route(self, scalars: Sequence[Any], extents: Sequence[int]) -> Route:
+        """Which text runs on such arguments of the general one."""
         key = (*[scalars[k] for k in self._sizes], *extents)
         route = self._routes.get(key)
         if route is None:
             if len(self._routes) > _REMEMBERED:
                 self._routes.clear()
             route = self._routes[key] = self._route(scalars, extents)
-        chosen = [tensors[k] for k in route.order]
-        values = [scalars[k] if k >= 0 else number for k, number in route.scalars]
-        route.launcher(programs, chosen, values, route.extents)
+        return route
 
     def _route(self, scalars: Sequence[Any], extents: Sequence[int]) -> Route:
         sizes = {self.text.scalars[k][1]: scalars[k] for k in self._sizes}
@@ -76,7 +77,7 @@ class Router:
         if held not in self.launchers:
             text = variant(self.launch, self.target, held)
             module = Module(text.name, f"{HEADER}\n\n{text.text}")
-            self.launchers[held] = Launcher(text, module)
+            self.launchers[held] = Launcher(text, module, self.params)
         places = {row[1]: (k, 0) for k, row in enumerate(self.text.scalars)}
         places |= {name: (-1, number) for name, number in quotients(held, sizes).items()}
         launcher = self.launchers[held]

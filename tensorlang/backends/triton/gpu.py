@@ -1,0 +1,34 @@
+"""The GPU as launches see it: which device and stream are current, and what is being captured."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from tensorlang.backends.triton.libraries import torch
+
+# The index of the current device, and the handle of a device's current stream: torch's own
+# functions in C, since every launch asks.  A torch without CUDA lacks them, and needs none.
+current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
+current_stream: Callable[[int], int] = getattr(
+    torch._C, "_cuda_getCurrentRawStream", torch.cuda.current_stream
+)
+
+
+def index_of(device: Any) -> int | None:
+    """The index of a GPU, by which kernels run compiled; None elsewhere: they are interpreted."""
+    return device.index if device.type == "cuda" else None
+
+
+def on(device: int) -> AbstractContextManager[None]:
+    """Makes a device the current one."""
+    return torch.cuda.device(device)
+
+
+def is_capturing() -> bool:
+    """Whether what is launched on the current stream goes to a CUDA graph."""
+    return torch.cuda.is_current_stream_capturing()
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Memory of the current device from torch's allocator, aligned; its elements are undefined."""
+    return torch.empty(shape, dtype=dtype, device="cuda")

@@ -1,0 +1,132 @@
+"""A program's launches on a GPU, recorded by the first call of its kind and replayed by the next.
+
+For arrays of the same layouts, aligned alike, and the same Sizes, the host function of a program
+does the same: the same kernels in the same order, with the same grids, sizes and strides, and
+workspaces of the same shapes.  Only addresses differ, and Params.  So the first call runs the host
+function and keeps what it launches; the next ones fill in addresses and Params.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorlang.backends.triton import gpu
+from tensorlang.backends.triton.libraries import torch
+from tensorlang.backends.triton.signature import divisor_of
+from tensorlang.backends.triton.starting import Start, is_watched
+from tensorlang.ir.types import Scalar
+
+Pointers = tuple[int, ...]
+_WIDEST = 16
+_address_of: Callable[[Any], int] = torch.Tensor.data_ptr
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One launch.
+
+    Args:
+        tensors: positions among inputs, outputs and workspaces.
+        fixed: the arguments after the tensors, with anything where a Param stands.
+        params: the positions in `fixed` of Params, and their names.
+    """
+
+    start: Start
+    programs: int
+    tensors: tuple[int, ...]
+    fixed: tuple[Any, ...]
+    params: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What one call did.
+
+    Args: workspaces: shape and dtype of each, in the order in which they are made.
+    """
+
+    device: int
+    steps: tuple[Step, ...]
+    workspaces: tuple[tuple[tuple[int, ...], Any], ...]
+
+    def __call__(self, pointers: Pointers, params: Mapping[str, Scalar]) -> None:
+        """Do it again for other addresses; the device is the current one."""
+        if self.workspaces:
+            held = [gpu.empty(shape, dtype) for shape, dtype in self.workspaces]
+            pointers += tuple(map(_address_of, held))
+        stream = gpu.current_stream(self.device)
+        for step in self.steps:
+            arguments = (*map(pointers.__getitem__, step.tensors), *step.fixed)
+            if step.params:
+                arguments = _with_params(arguments, len(step.tensors), step.params, params)
+            start = step.start
+            if start.is_flat:
+                start.call(step.programs, 1, 1, stream, *start.middle, *arguments)
+            else:
+                start.call(step.programs, 1, 1, stream, *start.middle, arguments)
+
+
+def _with_params(
+    arguments: tuple[Any, ...],
+    first: int,
+    places: Sequence[tuple[int, str]],
+    params: Mapping[str, Scalar],
+) -> tuple[Any, ...]:
+    filled = list(arguments)
+    for place, name in places:
+        filled[first + place] = params[name]
+    return tuple(filled)
+
+
+class Replayer:
+    """Runs a program for arrays of certain layouts on one GPU.
+
+    Args:
+        record: runs the host function for tensors and Params, and returns what it did.
+        deciding: the Params that decide what is launched, not only what it computes.
+    """
+
+    def __init__(
+        self,
+        device: int,
+        deciding: Sequence[str],
+        record: Callable[[Sequence[Any], Mapping[str, Scalar]], Replay],
+    ) -> None:
+        self._device, self._deciding, self._record = device, tuple(deciding), record
+        self._aligned: Replay | None = None
+        self._others: dict[tuple[Any, ...], Replay] = {}
+
+    def __call__(
+        self, params: Mapping[str, Scalar], inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        """Compute the outputs, on the current stream of their device."""
+        pointers = tuple(map(_address_of, (*inputs, *outputs)))
+        bits = 0
+        for pointer in pointers:
+            bits |= pointer
+        replay = self._aligned
+        if replay is None or bits % _WIDEST or gpu.current_device() != self._device or is_watched():
+            self._call(pointers, params, (*inputs, *outputs))
+        else:
+            replay(pointers, params)
+
+    def _call(
+        self, pointers: Pointers, params: Mapping[str, Scalar], tensors: Sequence[Any]
+    ) -> None:
+        """The call that is not aligned, not recorded yet, watched, or on another device."""
+        key = (*map(divisor_of, pointers), *[params[name] for name in self._deciding])
+        with gpu.on(self._device):
+            replay = self._others.get(key)
+            if replay is not None and not is_watched():
+                replay(pointers, params)
+                return
+            made = self._record(tensors, params)
+        if len(self._others) >= _REMEMBERED:
+            self._others.clear()
+        self._others[key] = made
+        if not self._deciding and all(pointer % _WIDEST == 0 for pointer in pointers):
+            self._aligned = made
+
+
+# Records kept for one layout: the values of a Param that decides must not fill memory.
+_REMEMBERED = 64

@@ -1,0 +1,62 @@
+"""The shortest way to start a compiled kernel: Triton's own C launcher, given addresses.
+
+`CompiledKernel.run` takes hooks, allocates scratch memory and asks the driver about every pointer;
+none of it is needed for most kernels.  What its C launcher takes differs between versions of
+Triton; for one that is not known here, or a kernel that needs more, `run` itself is called.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tensorlang.backends.triton.libraries import knobs, triton
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """call(programs, 1, 1, stream, *middle, *arguments), or with one tuple of all arguments."""
+
+    call: Any
+    middle: tuple[Any, ...]
+    is_flat: bool
+
+
+def start_of(compiled: Any) -> Start:
+    """How to start a kernel whose handles are initialised."""
+    run, version = compiled.run, _version()
+    function, packed = compiled.function, compiled.packed_metadata
+    if version not in _KNOWN or _needs_more(run):
+        # The metadata of the launch and the hooks before and after it: none.
+        return Start(run, (function, packed, None, None, None), is_flat=True)
+    flags = (function, run.launch_cooperative_grid, run.launch_pdl)
+    if version == (3, 6):
+        # No scratch memory, twice; the metadata; nothing for hooks.
+        return Start(run.launch, (*flags, None, None, packed, None, None, None), is_flat=True)
+    types = (run.arg_annotations, run.kernel_signature)
+    middle = (*flags, packed, None, None, None, None, None, *types)
+    return Start(run.launch, middle, is_flat=False)
+
+
+def is_watched() -> bool:
+    """Whether a profiler wants to be called around each launch."""
+    runtime = knobs.runtime
+    try:
+        return bool(runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls)
+    except AttributeError:  # a hook that is no chain of hooks
+        return True
+
+
+_KNOWN = ((3, 6), (3, 9))
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(map(int, triton.__version__.split(".")[:2]))
+
+
+def _needs_more(run: Any) -> bool:
+    """Whether a launch allocates memory or builds tensor maps, as `run` does."""
+    return bool(
+        type(run).__name__ != "CudaLauncher"
+        or run.global_scratch_size
+        or run.profile_scratch_size
+        or getattr(run, "gsan_enabled", False)
+    )
