@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tensorlang.algorithm import Algorithm
+from tensorlang.errors import ParseError
 from tensorlang.ir.expr_text import print_name
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
-from tensorlang.span import reading
+from tensorlang.span import Span, reading
 from tensorlang.target import Target
 from tensorlang.text.algorithms import read_algorithm
 from tensorlang.text.expressions import Node, subtrees, unknown_name, unquoted, words
@@ -59,8 +60,29 @@ class Module(Mapping[str, Pipeline | Schedule]):
 
 
 def load(path: str | Path) -> Module:
-    """The algorithms and schedules of a `.tl` file."""
-    return parse(Path(path).read_text(encoding="utf-8"), str(path))
+    """The algorithms and schedules of a `.tl` file.
+
+    Raises: those of `parse`; ParseError (not-utf8); OSError for a file that cannot be read.
+    """
+    written = Path(path).read_bytes()
+    try:
+        text = written.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_utf8(written, error.start, str(path)) from None
+    return parse(text, str(path))
+
+
+def _not_utf8(written: bytes, at: int, path: str) -> ParseError:
+    before = written[:at].decode("utf-8")
+    begun = before.rpartition("\n")[2]
+    line = written.splitlines()[before.count("\n")].decode("utf-8", "replace")
+    return ParseError(
+        "not-utf8",
+        f"the byte 0x{written[at]:02x} is not part of a text",
+        why="a text of algorithms and schedules is in UTF-8",
+        fix="save the file as UTF-8, or check that it is a text at all",
+        span=Span(path, before.count("\n") + 1, len(begun), len(begun) + 1, line),
+    )
 
 
 def parse(text: str, path: str = "<text>") -> Module:

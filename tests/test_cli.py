@@ -188,6 +188,15 @@ def test_run_takes_a_schedule_sizes_and_archives(
         (["--algorithm", "iota", "N=2", "M=3"], 1, "ShapeError[unknown-param]"),
         (["--algorithm", "iota", "N=2", "--target", "gpu"], 1, "TargetError[unknown-target]"),
         (["--algorithm", "iota", "N=2", "--out", "c.txt"], 2, "--out c.txt: a .npz file"),
+        (["--algorithm", "iota", "N=2", "--out", "no/c.npy"], 2, "there is no folder no"),
+        (["--algorithm", "double", "--out", "b.npy"], 2, "a .npy file for one output"),
+        (["--algorithm", "double", "aa=a.npy"], 2, "'double' has no Input 'aa'; its Inputs: a"),
+        (["--algorithm", "iota", "a=a.npy"], 2, "'iota' has no Input 'a'; its Inputs: none"),
+        (
+            ["--algorithm", "double", "a=3", "times=2"],
+            2,
+            "so a=3 has to be a .npy",
+        ),
     ],
 )
 def test_run_says_what_is_wrong(
@@ -199,6 +208,35 @@ def test_run_says_what_is_wrong(
 ) -> None:
     assert main(["run", double, *arguments]) == status
     assert message in capsys.readouterr().err
+
+
+def test_run_reads_and_writes_dtypes_that_a_file_has_no_name_for(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    file, array, out = tmp_path / "halve.tl", tmp_path / "a.npy", tmp_path / "b.npy"
+    file.write_text("algorithm halve(a: bf16[N]) -> b[N] { b[i] = bf16(f32(a[i])/2) }\n")
+    np.save(array, np.array([1, 3], ml_dtypes.bfloat16))
+    command = ["run", str(file), f"a={array}", "--target", "interpreter", "--out", str(out)]
+    assert main(command) == 0
+    assert np.load(out).view(ml_dtypes.bfloat16).tolist() == [0.5, 1.5]
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "picture.tl"
+    file.write_bytes(b"\x89PNG")
+    assert main(["show", str(file)]) == 1
+    assert capsys.readouterr().err.startswith("ParseError[not-utf8]")
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_check_wants_at_least_one_example(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["check", LINEAR_RELU, "--examples", number])
+    assert "at least 1" in capsys.readouterr().err
+
+
+def test_check_on_no_target(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", LINEAR_RELU, "--target", "gpu"]) == 1
+    assert capsys.readouterr().err.startswith("TargetError[unknown-target]")
 
 
 def test_check_compares_every_schedule(capsys: pytest.CaptureFixture[str]) -> None:

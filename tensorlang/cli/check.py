@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from tensorlang import Target
 from tensorlang.cli.files import Commands, Program, UsageError, programs_of
 from tensorlang.errors import TensorlangError
 
@@ -22,12 +23,21 @@ def add_command(commands: Commands) -> None:
         help="where they run, may be repeated (default: their own targets, and interpreter)",
     )
     check.add_argument(
-        "--examples", type=int, default=20, help="inputs drawn for each (default: %(default)s)"
+        "--examples", type=_count, default=20, help="inputs drawn for each (default: %(default)s)"
     )
     check.set_defaults(run=_check)
 
 
+def _count(text: str) -> int:
+    """A number of at least one, as argparse asks for it."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of inputs: at least 1")
+    return int(text)
+
+
 def _check(options: argparse.Namespace) -> int:
+    for target in options.target or ():
+        Target(target)  # refused here rather than once a schedule
     rows: list[tuple[str, ...]] = []
     failures: list[str] = []
     for program in programs_of(options.file, options.schedule):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensorlang import Kernel, Target
+from tensorlang.algorithm import Algorithm, InputRecord
+from tensorlang.arrays import numpy_dtype
 from tensorlang.cli.files import Commands, Program, UsageError, programs_of
 
 
@@ -30,15 +32,14 @@ def add_command(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     program = _program(options)
-    arrays, numbers = _arguments(options.arguments)
     algorithm = program.pipeline.algorithm
-    missing = [a.name for a in algorithm.inputs if a.name not in arrays]
-    if missing:
-        raise UsageError(f"Input {missing[0]!r} is not given: add {missing[0]}=FILE.npy")
-    inputs = [arrays[a.name] for a in algorithm.inputs]
+    names = _output_names(algorithm)
+    _check_out(options.out, names)
+    arrays, numbers = _arguments(options.arguments, algorithm)
+    inputs = [_input(a, arrays, numbers) for a in algorithm.inputs]
     sizes = {n.name: numbers.pop(n.name) for n in algorithm.sizes if n.name in numbers}
     result = _kernel(program, options)(*inputs, sizes=sizes, **numbers)
-    _deliver(program, result if len(algorithm.outputs) > 1 else (result,), options.out)
+    _deliver(dict(zip(names, result if len(names) > 1 else (result,), strict=True)), options.out)
     return 0
 
 
@@ -62,21 +63,39 @@ def _kernel(program: Program, options: argparse.Namespace) -> Kernel:
     return program.pipeline.compile(program.schedule if options.schedule else None, target)
 
 
-def _arguments(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays and numbers by name."""
+def _arguments(given: Sequence[str], algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arrays and numbers by name; of an archive, what the algorithm has no Input for is left."""
     arrays: dict[str, Any] = {}
     numbers: dict[str, Any] = {}
+    known = [a.name for a in algorithm.inputs]
     for argument in given:
         name, _, value = argument.rpartition("=")
         if value.endswith(".npz") and not name:
-            arrays.update(_loaded(value))
+            archive = _loaded(value)
+            arrays.update({n: archive[n] for n in known if n in archive})
         elif not name:
             raise UsageError(f"{argument!r} is neither NAME=VALUE nor a .npz file")
-        elif value.endswith(".npy"):
+        elif not value.endswith(".npy"):
+            numbers[name] = _number(name, value)
+        elif name in known:
             arrays[name] = _loaded(value)
         else:
-            numbers[name] = _number(name, value)
+            listed = ", ".join(known) or "none"
+            raise UsageError(f"{algorithm.name!r} has no Input {name!r}; its Inputs: {listed}")
     return arrays, numbers
+
+
+def _input(record: InputRecord, arrays: Mapping[str, Any], numbers: Mapping[str, Any]) -> Any:
+    """The array of an Input; a file keeps no name of bf16 and f8, only how wide they are."""
+    name = record.name
+    if name in numbers:
+        raise UsageError(f"{name!r} is an Input, so {name}={numbers[name]} has to be a .npy file")
+    if name not in arrays:
+        raise UsageError(f"Input {name!r} is not given: add {name}=FILE.npy")
+    array = arrays[name]
+    if array.dtype.kind == "V" and array.dtype.itemsize * 8 == record.dtype.bits:
+        return array.view(numpy_dtype(record.dtype))
+    return array
 
 
 def _loaded(file: str) -> Any:
@@ -97,25 +116,35 @@ def _number(name: str, text: str) -> int | float | bool:
     raise UsageError(f"{name}={text}: a number, true, false or a .npy file is needed")
 
 
-def _deliver(program: Program, made: Sequence[Any], out: Path | None) -> None:
-    """Write the outputs to a file, or print them."""
-    algorithm = program.pipeline.algorithm
-    names = [
+def _output_names(algorithm: Algorithm) -> list[str]:
+    """The name of each output array: of a tuple, one a component."""
+    return [
         name if len(dtypes) == 1 else f"{name}.{k}"
         for name, dtypes in ((n, algorithm.func(n).dtypes) for n, _ in algorithm.outputs)
         for k in range(len(dtypes))
     ]
-    outputs = dict(zip(names, made, strict=True))
+
+
+def _check_out(out: Path | None, names: Sequence[str]) -> None:
+    """Before anything runs: whether the outputs can go there."""
+    if out is None:
+        return
+    if not (out.suffix == ".npz" or (out.suffix == ".npy" and len(names) == 1)):
+        raise UsageError(f"--out {out}: a .npz file, or a .npy file for one output")
+    if not out.parent.is_dir():
+        raise UsageError(f"--out {out}: there is no folder {out.parent}")
+
+
+def _deliver(outputs: Mapping[str, Any], out: Path | None) -> None:
+    """Write the outputs to a file, or print them."""
     if out is None:
         for name, array in outputs.items():
             print(f"{name}: {array.dtype}{list(array.shape)}\n{array}")
-    elif out.suffix == ".npz":
-        _save_all(out, outputs)
-    elif out.suffix == ".npy" and len(outputs) == 1:
-        np.save(out, made[0])
-    else:
-        raise UsageError(f"--out {out}: a .npz file, or a .npy file for one output")
-
-
-def _save_all(out: Path, outputs: Mapping[str, Any]) -> None:
-    np.savez(out, **outputs)  # pyright: ignore[reportArgumentType]
+        return
+    try:
+        if out.suffix == ".npz":
+            np.savez(out, **outputs)  # pyright: ignore[reportArgumentType]
+        else:
+            np.save(out, *outputs.values())
+    except OSError as error:
+        raise UsageError(f"--out {out} cannot be written: {error}", status=1) from None

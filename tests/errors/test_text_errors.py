@@ -1,5 +1,9 @@
 """The whole message of everything that can be wrong with a text."""
 
+import contextlib
+import tempfile
+from pathlib import Path
+
 import pytest
 
 import tensorlang as tl
@@ -35,6 +39,17 @@ def schedule(text: str):
 def program(part: str, other: str):
     assert part in PROGRAM
     return parse_program(PROGRAM.replace(part, other, 1), "double.ir")
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+@mistake
+def not_utf8():
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        file = Path("latin.tl")
+        file.write_bytes(MATMUL.strip().replace("alpha", "gr\u00f6\u00dfe").encode("latin-1"))
+        return tl.load(file)
 
 
 # --- algorithms --------------------------------------------------------------------------------
