@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.directives import DIRECTIVES, Directive, State, hardware
+from tensorlang.directives.bounds import AlignBounds, Bound, BoundExtent
 from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import Merge, RFactor
 from tensorlang.directives.hardware import (
@@ -31,7 +32,9 @@ from tensorlang.directives.placement import (
 from tensorlang.directives.rolling import RollingUpdate
 from tensorlang.directives.storage import AlignStorage, FoldStorage, Memory, StoreIn
 from tensorlang.errors import InternalError, ScheduleError
+from tensorlang.ir.expr import Operand, as_expr
 from tensorlang.ir.loop_nest import loop_nest
+from tensorlang.ir.types import index
 from tensorlang.lower import lower_stages
 from tensorlang.recursion import deep_recursion
 from tensorlang.schedule_text import (
@@ -181,7 +184,7 @@ class Schedule:
     @staticmethod
     def of_calls(algorithm: Algorithm, calls: Iterable[DirectiveCall]) -> "Schedule":
         """The Schedule that the calls of a text write."""
-        return _written(algorithm, ((c.func, c.number, directive_of(c)) for c in calls))
+        return _written(algorithm, ((c.func, c.number, directive_of(c, algorithm)) for c in calls))
 
     def on(self, pipeline: HasAlgorithm | Algorithm) -> "Schedule":
         """The same directives, by name, on another algorithm, such as this one after a change.
@@ -305,6 +308,15 @@ class Stage:
 
     def align_storage(self, dim: LoopName, alignment: int) -> "Stage":
         return self._apply(AlignStorage(_name(dim), alignment))
+
+    def bound(self, var: LoopName, min: Operand, extent: Operand) -> "Stage":
+        return self._apply(Bound(_name(var), as_expr(min, index), as_expr(extent, index)))
+
+    def bound_extent(self, var: LoopName, extent: Operand) -> "Stage":
+        return self._apply(BoundExtent(_name(var), as_expr(extent, index)))
+
+    def align_bounds(self, var: LoopName, modulus: int, remainder: int = 0) -> "Stage":
+        return self._apply(AlignBounds(_name(var), modulus, remainder))
 
     def rfactor(self, var: LoopName, factored: LoopName, *, merge: Merge = "kernel") -> "Derived":
         return self._make(RFactor(_name(var), _name(factored), merge))

@@ -8,8 +8,10 @@ from tensorlang.algorithm import Algorithm
 from tensorlang.directives import DIRECTIVES, Directive, State
 from tensorlang.directives.nest import stage_name
 from tensorlang.errors import ParseError, ScheduleError
+from tensorlang.ir.expr import Expr, as_expr
+from tensorlang.ir.types import index
 from tensorlang.span import Span
-from tensorlang.text.schedules import DirectiveCall
+from tensorlang.text.schedules import DirectiveCall, Written
 
 # The errors that say that an algorithm lacks what a schedule names.
 MISFITS = ("unknown-func", "unknown-update", "unknown-loop", "unknown-dim", "not-a-consumer")
@@ -60,10 +62,10 @@ def misfit(algorithm: Algorithm, errors: Sequence[ScheduleError]) -> ScheduleErr
     )
 
 
-def directive_of(call: DirectiveCall) -> Directive:
-    """The directive that a parsed call writes.
+def directive_of(call: DirectiveCall, algorithm: Algorithm) -> Directive:
+    """The directive that a parsed call writes for an algorithm.
 
-    Raises: ParseError: unknown-directive, bad-arguments.
+    Raises: ParseError: unknown-directive, bad-arguments, unknown-name.
     """
     made = DIRECTIVES.get(call.keyword)
     if made is None:
@@ -79,12 +81,17 @@ def directive_of(call: DirectiveCall) -> Directive:
     variadic = len(parameters) == 1 and _wanted(parameters[first]) is tuple
     positional: tuple[Any, ...] = (call.args,) if variadic else call.args
     given = dict(zip(parameters, positional, strict=False))
+    named: dict[str, Any] = dict(call.named)
+    for values in (given, named):
+        for name in values.keys() & parameters.keys():
+            if _wanted(parameters[name]) is Expr:
+                values[name] = _expression(values[name], call, algorithm)
     required = {name for name, f in parameters.items() if f.default is MISSING}
     fits = (
         len(positional) == len(given)
-        and given.keys().isdisjoint(call.named)
-        and required <= given.keys() | call.named.keys() <= parameters.keys()
-        and all(_fits(parameters[name], v) for name, v in (given | call.named).items())
+        and given.keys().isdisjoint(named)
+        and required <= given.keys() | named.keys() <= parameters.keys()
+        and all(_fits(parameters[name], v) for name, v in (given | named).items())
     )
     if not fits:
         raise ParseError(
@@ -94,7 +101,19 @@ def directive_of(call: DirectiveCall) -> Directive:
             fix=f"{call.keyword}({', '.join(parameters)})",
             span=call.span,
         )
-    return made(**given, **call.named, span=call.span)  # type: ignore[arg-type]
+    return made(**given, **named, span=call.span)  # type: ignore[arg-type]
+
+
+def _expression(value: Any, call: DirectiveCall, algorithm: Algorithm) -> Any:
+    """An argument as an expression of the algorithm's Sizes and Params."""
+    names: dict[str, Expr] = {x.name: x for x in (*algorithm.sizes, *algorithm.params)}
+    if isinstance(value, str):
+        value = names.get(value, value)
+    elif isinstance(value, Written):
+        value = value.read(names)
+    if isinstance(value, Expr) or not isinstance(value, (bool, int, float)):
+        return value
+    return as_expr(value, None if isinstance(value, bool) else index)
 
 
 def check_arguments(directive: Directive) -> None:
@@ -106,7 +125,7 @@ def check_arguments(directive: Directive) -> None:
     for parameter in parameters:
         value = getattr(directive, parameter.name)
         if not _fits(parameter, value):
-            kind = {int: "a Python int", str: "a string", tuple: "names"}[_wanted(parameter)]
+            kind = _KINDS[_wanted(parameter)]
             raise directive.error(
                 "bad-arguments",
                 f"cannot {directive.keyword} with {parameter.name}={value!r}",
@@ -115,8 +134,13 @@ def check_arguments(directive: Directive) -> None:
             )
 
 
+_KINDS = {int: "a Python int", str: "a string", tuple: "names", Expr: "an expression"}
+
+
 def _wanted(parameter: Any) -> type:
     text = str(getattr(parameter.type, "__name__", parameter.type))
+    if text == "Expr":
+        return Expr
     return tuple if text.startswith("tuple") else int if text == "int" else str
 
 

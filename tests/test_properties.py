@@ -43,7 +43,7 @@ def examples(number: int) -> settings:
 def compare(data: st.DataObject, target: str) -> None:
     pipeline = data.draw(pipelines(), label="pipeline")
     schedule = data.draw(schedules(pipeline, gpu=target == "triton"), label="schedule")
-    case = data.draw(inputs(pipeline), label="inputs")
+    case = data.draw(inputs(pipeline, schedule), label="inputs")
     if target == "triton":
         assume(programs_of(pipeline, schedule, case) <= MOST_PROGRAMS)
     assert_equivalent(pipeline, schedule, target, case.arrays, sizes=case.sizes, params=case.params)

@@ -10,6 +10,7 @@ from tensorlang.directives.base import (
     State,
     Storage,
 )
+from tensorlang.directives.bounds import AlignBounds, Bound, BoundExtent
 from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import RFactor
 from tensorlang.directives.hardware import (
@@ -42,6 +43,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(Parallel, Vectorize, GpuBlocks),
         *(ComputeInline, ComputeRoot, ComputeAt, ComputeWith, StoreAt, StoreRoot),
         *(StoreIn, FoldStorage, AlignStorage),
+        *(Bound, BoundExtent, AlignBounds),
         *(RFactor, In, CloneIn, RollingUpdate),
         *(PipelineLoop, GpuWarps, GpuRegisters, WarpSpecialize, LoadWith, StoreWith, Cache),
     )

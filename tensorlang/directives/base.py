@@ -7,7 +7,10 @@ from typing import Any, ClassVar
 from tensorlang.algorithm import Algorithm, FuncRecord
 from tensorlang.directives.nest import Loop, Nest, default_nest
 from tensorlang.errors import ScheduleError
+from tensorlang.ir.expr import Const, Expr
+from tensorlang.ir.expr_text import print_bare, print_expr
 from tensorlang.ir.stmt import Hints
+from tensorlang.ir.widening import Widening
 from tensorlang.span import Span
 
 
@@ -74,6 +77,7 @@ class Snapshot:
     placements: Mapping[str, Placement]
     storage: Mapping[str, Storage]
     hints: Mapping[str, Hints]
+    widenings: Mapping[str, tuple[Widening, ...]]
     merges: tuple[Merge, ...]
     rolling: tuple[Rolling, ...]
 
@@ -95,6 +99,8 @@ class State:
         self.storage: dict[str, Storage] = {}
         # Hints on an Input or a Func as a buffer.
         self.hints: dict[str, Hints] = {}
+        # What is asked of the regions of Funcs.
+        self.widenings: dict[str, tuple[Widening, ...]] = {}
         self.merges: tuple[Merge, ...] = ()
         self.rolling: tuple[Rolling, ...] = ()
 
@@ -111,6 +117,7 @@ class State:
             dict(self.placements),
             dict(self.storage),
             dict(self.hints),
+            dict(self.widenings),
             self.merges,
             self.rolling,
         )
@@ -120,6 +127,7 @@ class State:
         self.algorithm, self.merges, self.rolling = saved.algorithm, saved.merges, saved.rolling
         self.nests, self.placements = dict(saved.nests), dict(saved.placements)
         self.storage, self.hints = dict(saved.storage), dict(saved.hints)
+        self.widenings = dict(saved.widenings)
 
     def insert(self, made: FuncRecord, before: str, *changed: FuncRecord) -> None:
         """Add a derived Func just before the Func `before`, and replace those that changed."""
@@ -138,7 +146,7 @@ class State:
         return tuple(self.nests[func, n] for n in range(len(self.funcs[func].definitions)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Directive:
     """One directive on one stage.  Fields are its arguments, in the order of its text form."""
 
@@ -146,6 +154,13 @@ class Directive:
     # Whether an Input may stand in the place of a Func.
     on_inputs: ClassVar[bool] = False
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        # Of a directive with expressions, which are not compared by ==; the others have their own.
+        return isinstance(other, Directive) and self.text() == other.text()
+
+    def __hash__(self) -> int:
+        return hash(self.text())
 
     def makes(self, func: str) -> str | None:
         """The name of the Func that the directive makes when applied to `func`, if it makes one."""
@@ -162,7 +177,10 @@ class Directive:
             if f.name == "span":
                 continue
             value: Any = getattr(self, f.name)
-            if f.default is not MISSING:
+            if isinstance(value, Expr):
+                bare = isinstance(value, Const)
+                parts.append(print_bare(value) if bare else print_expr(value, told=True))
+            elif f.default is not MISSING:
                 if value != f.default:
                     parts.append(f"{f.name}={_quoted(value)}")
             elif isinstance(value, tuple):
@@ -177,6 +195,32 @@ class Directive:
         """A ScheduleError at the line that wrote this directive."""
         shown = nest.show() if nest is not None else None
         return ScheduleError(code, what, why=why, fix=fix, span=self.span, nest=shown)
+
+    def position(self, state: State, stage: tuple[str, int], name: str) -> int:
+        """The position of a dimension of the stage's Func, or a ScheduleError (unknown-dim)."""
+        func = stage[0]
+        dims = state.funcs[func].dims
+        if name not in dims:
+            raise self.error(
+                "unknown-dim",
+                f"cannot {self.keyword} along {name!r} of {func!r}",
+                why="a Func has the dimensions of its pure definition",
+                fix=f"one of {', '.join(dims) or 'none: it is a scalar'}",
+            )
+        return dims.index(name)
+
+    def scalar(self, state: State, e: Expr) -> None:
+        """Check that the call knows the expression before anything runs (not-a-scalar)."""
+        names = {x.name for x in (*state.algorithm.sizes, *state.algorithm.params)}
+        unknown = sorted((e.free - names) | e.reads)
+        if unknown:
+            known = ", ".join(sorted(names)) or "none"
+            raise self.error(
+                "not-a-scalar",
+                f"{self.keyword} takes no expression of {', '.join(map(repr, unknown))}",
+                why="it has to be known when the kernel is called, before anything runs",
+                fix=f"use the Sizes and Params of the Pipeline: {known}",
+            )
 
     def loop(self, nest: Nest, name: str) -> Loop:
         """The loop of that name, or a ScheduleError (unknown-loop) that lists the loops."""

@@ -21,18 +21,6 @@ def _storage(directive: Directive, state: State, stage: tuple[str, int]) -> Stor
     return state.storage.get(func, Storage())
 
 
-def _dim(directive: Directive, state: State, func: str, dim: str) -> int:
-    dims = state.funcs[func].dims
-    if dim not in dims:
-        raise directive.error(
-            "unknown-dim",
-            f"cannot {directive.keyword} along {dim!r} of {func!r}",
-            why="storage has the dimensions of the pure definition",
-            fix=f"one of {', '.join(dims) or 'none: it is a scalar'}",
-        )
-    return dims.index(dim)
-
-
 def _positive(directive: Directive, count: object, what: str) -> None:
     if type(count) is not int or count < 1:
         raise directive.error(
@@ -82,7 +70,7 @@ class FoldStorage(Directive):
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
         storage = _storage(self, state, stage)
-        at = _dim(self, state, stage[0], self.dim)
+        at = self.position(state, stage, self.dim)
         _positive(self, self.factor, "the number of elements that the ring keeps")
         folds = {**dict(storage.folds), at: self.factor}
         state.storage[stage[0]] = replace(storage, folds=tuple(folds.items()), span=self.span)
@@ -102,7 +90,7 @@ class AlignStorage(Directive):
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
         storage = _storage(self, state, stage)
-        at = _dim(self, state, stage[0], self.dim)
+        at = self.position(state, stage, self.dim)
         _positive(self, self.alignment, "the number of elements that the extent is a multiple of")
         aligned = {**dict(storage.aligned), at: self.alignment}
         state.storage[stage[0]] = replace(storage, aligned=tuple(aligned.items()))

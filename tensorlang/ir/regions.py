@@ -27,10 +27,11 @@ from tensorlang.ir.sliding import Around, slide
 from tensorlang.ir.stmt import For, If, Let, Stmt, map_children
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
+from tensorlang.ir.widening import Region, Widening, widened
 
 ZERO, ONE = Const(0, index), Const(1, index)
-# min, extent, first and last of one dimension.
-Region: TypeAlias = tuple[Expr, Expr, Expr, Expr]
+# What a schedule asks of the regions of Funcs.
+Widenings: TypeAlias = Mapping[str, tuple[Widening, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +40,7 @@ class _Place:
 
     outputs: frozenset[str]
     known: bool = False
+    widenings: Widenings = field(default_factory=dict[str, tuple[Widening, ...]])
     # Extents that are constants, by name, where the regions that stand are known.
     extents: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
     facts: Facts = Facts.none
@@ -68,12 +70,16 @@ class _Place:
         return replace(self, facts=facts, around=(*self.around, stmt))
 
 
-def infer_regions(body: Stmt, outputs: frozenset[str], *, known: bool = False) -> Stmt:
+def infer_regions(
+    body: Stmt, outputs: frozenset[str], *, known: bool = False, widenings: Widenings | None = None
+) -> Stmt:
     """Every region shrunk to what is needed where its Func is computed; an output's stays whole.
 
-    Args: known: the regions that stand are good already, and may be used for those inside them.
+    Args:
+        known: the regions that stand are good already, and may be used for those inside them.
+        widenings: what a schedule asks of the regions.
     """
-    return _infer(body, _Place(outputs, known))
+    return _infer(body, _Place(outputs, known, widenings or {}))
 
 
 def _infer(stmt: Stmt, place: _Place) -> Stmt:
@@ -96,6 +102,8 @@ def _bind(func: str, lets: list[Let], inner: Stmt, place: _Place, parts: int) ->
     outside = dict(place.kept).get(func)
     if parts == len(REGION_PARTS) and outside is not None:
         regions = slide(regions, place.around[len(outside.around) :], outside.facts, place.facts)
+    rules = place.widenings.get(func, ())
+    regions = [widened(region, k, rules, place.facts) for k, region in enumerate(regions)]
     values = [value for region in regions for value in region[:parts]]
     for let, value in reversed(list(zip(lets, values, strict=True))):
         same = let.value is value and let.body is inner

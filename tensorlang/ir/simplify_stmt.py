@@ -74,7 +74,12 @@ def _if(stmt: If, facts: Facts) -> Stmt:
 
 
 def _block(stmt: Block, facts: Facts) -> Stmt:
-    parts = [simplify_stmt(s, facts) for s in stmt.statements]
+    parts: list[Stmt] = []
+    for part in stmt.statements:
+        parts.append(simplify_stmt(part, facts))
+        if isinstance(part, Assert):
+            # It holds for all that follows.
+            facts = facts.assume(part.condition)
     nested = any(isinstance(s, Block) for s in parts)
     same = all(a is b for a, b in zip(parts, stmt.statements, strict=True))
     return stmt if same and not nested and len(parts) != 1 else block(*parts)

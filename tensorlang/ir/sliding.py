@@ -18,10 +18,9 @@ from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, LoopKind
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
+from tensorlang.ir.widening import Region
 
 Around: TypeAlias = Let | For | If
-# min, extent, first and last of one dimension.
-Region: TypeAlias = tuple[Expr, Expr, Expr, Expr]
 ONE = Const(1, index)
 
 

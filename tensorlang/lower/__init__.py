@@ -11,6 +11,7 @@ from typing import TypeAlias
 from tensorlang.directives import State
 from tensorlang.ir.stmt import Assert, Program, Stmt, block
 from tensorlang.lower.build_nests import build_nests
+from tensorlang.lower.check_bounds import bound_asserts, check_bounds
 from tensorlang.lower.check_folds import check_folds
 from tensorlang.lower.check_schedule import check_lanes, check_schedule
 from tensorlang.lower.choose_placements import choose_placements
@@ -64,6 +65,7 @@ PASSES: tuple[Step, ...] = (
     ScheduledPass(roll_updates, _facts("all-at-root", "inlined"), _facts("rolled")),
     ScheduledPass(place_stages, _facts("all-at-root", "inlined"), _facts("placed")),
     ScheduledPass(infer_bounds, _facts("placed"), _facts("bounds-known")),
+    ScheduledPass(check_bounds, _facts("bounds-known"), _facts("bounds-checked")),
     ScheduledPass(check_folds, _facts("bounds-known"), _facts("rings-wide-enough")),
     Pass(simplify_program, _facts("bounds-known"), _facts("simplified")),
     ScheduledPass(merge_stages, _facts("simplified"), _facts("merged")),
@@ -105,10 +107,18 @@ def _run(state: State, passes: tuple[Step, ...], trace: Trace | None) -> Program
     groups = find_groups(algorithm, state.rolling)
     algorithm, placements = arrange(algorithm, groups, placements)
     plan = Plan(
-        algorithm, state.nests, placements, state.storage, state.hints, state.merges, groups
+        algorithm,
+        state.nests,
+        placements,
+        state.storage,
+        state.hints,
+        state.widenings,
+        state.merges,
+        groups,
     )
     check_schedule(plan)
     program = build_nests(plan)
+    plan = replace(plan, asserts=bound_asserts(program, plan))
     if trace is not None:
         trace("build_nests", program)
     for step in passes:

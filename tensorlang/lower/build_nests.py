@@ -8,6 +8,7 @@ from tensorlang.directives.nest import Nest, region_name
 from tensorlang.directives.order import Order
 from tensorlang.ir.accesses import REGION_PARTS
 from tensorlang.ir.expr import Const, Expr, Var
+from tensorlang.ir.facts import Facts
 from tensorlang.ir.regions import infer_regions
 from tensorlang.ir.stmt import (
     Allocate,
@@ -26,6 +27,7 @@ from tensorlang.ir.stmt import (
 )
 from tensorlang.ir.types import DType, index
 from tensorlang.ir.walk import substitute
+from tensorlang.ir.widening import widened
 from tensorlang.lower.plan import Plan, Storage
 
 ZERO, ONE = Const(0, index), Const(1, index)
@@ -48,7 +50,7 @@ def build_nests(plan: Plan) -> Program:
     outputs = tuple(
         _whole(plan, name, algorithm.func(name).dtypes, shape) for name, shape in algorithm.outputs
     )
-    body = infer_regions(body, plan.outputs)
+    body = infer_regions(body, plan.outputs, widenings=plan.widenings)
     return Program(algorithm.name, algorithm.sizes, algorithm.params, inputs, outputs, body)
 
 
@@ -67,10 +69,11 @@ def _region(plan: Plan, func: FuncRecord, shape: tuple[Expr, ...] | None, body: 
         )
         body = Allocate(_buffer(plan, func, dims), body)
         shape = (ZERO,) * len(func.dims)
-    for dim, extent in zip(reversed(func.dims), reversed(shape), strict=True):
-        values = {"min": ZERO, "extent": extent, "first": ZERO, "last": extent - ONE}
-        for part in reversed(REGION_PARTS):
-            body = Let(region_name(func.name, dim, part), values[part], body)
+    rules = plan.widenings.get(func.name, ())
+    for at, extent in reversed(list(enumerate(shape))):
+        region = widened((ZERO, extent, ZERO, extent - ONE), at, rules, Facts.none)
+        for part, value in reversed(list(zip(REGION_PARTS, region, strict=True))):
+            body = Let(region_name(func.name, func.dims[at], part), value, body)
     return body
 
 

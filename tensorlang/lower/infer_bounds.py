@@ -20,17 +20,18 @@ def infer_bounds(program: Program, plan: Plan) -> Program:
     See: ir/regions.py; Halide's bounds inference.
     """
     outputs = frozenset(buffer.name for buffer in program.outputs)
-    body = first = infer_regions(program.body, outputs)
+    body = first = infer_regions(program.body, outputs, widenings=plan.widenings)
     if plan.groups:
-        body = _settled(first, outputs)
+        body = _settled(first, outputs, plan)
     return replace(program, body=body)
 
 
-def _settled(first: Stmt, outputs: frozenset[str]) -> Stmt:
+def _settled(first: Stmt, outputs: frozenset[str], plan: Plan) -> Stmt:
     """Regions that follow from each other; those of the first round, if none are found."""
     body = first
     for _ in range(_ROUNDS):
-        before, body = body, infer_regions(body, outputs, known=True)
+        before = body
+        body = infer_regions(body, outputs, known=True, widenings=plan.widenings)
         if print_stmt(before) == print_stmt(body):
             return body
     return first

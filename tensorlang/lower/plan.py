@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.directives import ROOT, Level, Merge, Nest, Placement, Rolling, Storage
-from tensorlang.ir.stmt import Hints
+from tensorlang.ir.stmt import Assert, Hints
+from tensorlang.ir.widening import Widening
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,13 @@ class Plan:
     placements: Mapping[str, Placement]
     storage: Mapping[str, Storage] = field(default_factory=dict[str, Storage])
     hints: Mapping[str, Hints] = field(default_factory=dict[str, Hints])
+    widenings: Mapping[str, tuple[Widening, ...]] = field(
+        default_factory=dict[str, tuple[Widening, ...]]
+    )
     merges: tuple[Merge, ...] = ()
     groups: tuple[Group, ...] = ()
+    # What bound and bound_extent ask of a call.
+    asserts: tuple[Assert, ...] = ()
 
     def stages(self, func: str) -> tuple[Nest, ...]:
         count = len(self.algorithm.func(func).definitions)

@@ -34,7 +34,7 @@ def check_schedule(
         print_blob=False,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
-    @given(inputs(pipeline))
+    @given(inputs(pipeline, schedule))
     def compare(case: Case) -> None:
         reports.append(
             assert_equivalent(

@@ -186,6 +186,14 @@ def _on_dim(name: str, counts: tuple[int, ...]) -> Move:
     return apply
 
 
+def _bound(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    dims = s.state.funcs[func].dims
+    if dims:
+        is_output = func in {name for name, _ in s.algorithm.outputs}
+        low = 0 if is_output else draw(st.sampled_from((0, -1, -5)))
+        s[func].bound(draw(st.sampled_from(dims)), low, draw(st.sampled_from((3, 16, 40))))
+
+
 MOVES: dict[str, Move] = {
     "split": _split,
     "tile": _tile,
@@ -207,6 +215,9 @@ MOVES: dict[str, Move] = {
     "clone_in": _copies("clone_in"),
     "fold_storage": _on_dim("fold_storage", (2, 3, 4, 8)),
     "align_storage": _on_dim("align_storage", (2, 8)),
+    "bound": _bound,
+    "bound_extent": _on_dim("bound_extent", (3, 16, 40)),
+    "align_bounds": _on_dim("align_bounds", (2, 3, 8)),
     "store_in": _on_stage("store_in", "auto", "heap", "stack", "register"),
     "pipeline": _pipeline,
     "gpu_blocks": _gpu_blocks,

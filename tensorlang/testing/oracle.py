@@ -12,6 +12,7 @@ from tensorlang.backends import numerics
 from tensorlang.backends.reference.evaluation import Evaluation
 from tensorlang.calling.evaluate import evaluate
 from tensorlang.calling.params import bind_params, bind_sizes
+from tensorlang.calling.plan import leading_asserts
 from tensorlang.calling.signature import Argument, Signature
 from tensorlang.calling.sizes import solve_sizes
 from tensorlang.ir.expr import Binary
@@ -81,7 +82,7 @@ def assert_equivalent(
     kernel = pipeline.compile(schedule, where)
     values = bind_params(kernel.signature, params or {})
     if inputs is None:
-        inputs, found = sample_inputs(pipeline, values)
+        inputs, found = sample_inputs(pipeline, values, leading_asserts(kernel.loop_ir))
         sizes = {**found, **(sizes or {})}
     known = bind_sizes(kernel.signature, sizes or {})
     case = _Case(pipeline.algorithm, kernel.signature, inputs, known, values)

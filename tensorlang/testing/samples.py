@@ -1,11 +1,14 @@
 """Arrays to try a pipeline on."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tensorlang.arrays import numpy_dtype
 from tensorlang.calling.evaluate import evaluate
+from tensorlang.ir.expr import Compare, Const, Size
+from tensorlang.ir.stmt import Assert
 from tensorlang.ir.types import DType, Scalar
 from tensorlang.pipeline import Pipeline
 
@@ -33,21 +36,36 @@ def random_array(
 
 
 def sample_inputs(
-    pipeline: Pipeline, params: dict[str, Scalar]
+    pipeline: Pipeline, params: dict[str, Scalar], asserts: Sequence[Assert] | None = None
 ) -> tuple[tuple[Any, ...], dict[str, int]]:
     """Arrays of small odd sizes that the asserts of the pipeline allow, and the sizes.
 
+    Args: asserts: of a program, which may ask for more than the pipeline does.
     Raises: ValueError: no such sizes are found.
     """
     algorithm = pipeline.algorithm
+    asserts = pipeline.asserts if asserts is None else asserts
     for doubling in range(_MOST_DOUBLINGS):
         sizes = {
             size.name: _SIZES[k % len(_SIZES)] << doubling for k, size in enumerate(algorithm.sizes)
         }
+        sizes |= fixed_sizes(asserts)
         names: dict[str, Scalar] = {**params, **sizes}
-        if all(evaluate(a.condition, names) for a in pipeline.asserts):
+        if all(evaluate(a.condition, names) for a in asserts):
             rng = np.random.default_rng(0)
             shapes = [tuple(int(evaluate(n, names)) for n in a.shape) for a in algorithm.inputs]
             pairs = zip(algorithm.inputs, shapes, strict=True)
             return tuple(random_array(rng, a.dtype, s, special=False) for a, s in pairs), sizes
     raise ValueError(f"no small sizes fit {pipeline.name!r}: pass inputs=")
+
+
+def fixed_sizes(asserts: Sequence[Assert]) -> dict[str, int]:
+    """The Sizes that have to be one number."""
+    return {
+        a.condition.a.name: int(a.condition.b.value)
+        for a in asserts
+        if isinstance(a.condition, Compare)
+        and a.condition.op == "eq"
+        and isinstance(a.condition.a, Size)
+        and isinstance(a.condition.b, Const)
+    }

@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.calling.evaluate import evaluate
+from tensorlang.calling.plan import leading_asserts
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Size
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 from tensorlang.testing.moves import ON_CPU, ON_GPU, draw_move
-from tensorlang.testing.samples import random_array
+from tensorlang.testing.samples import fixed_sizes, random_array
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -103,11 +104,23 @@ def _lanes(schedule: Schedule) -> int:
 
 @st.composite
 def inputs(
-    draw: Draw, pipeline: Pipeline, *, sizes: tuple[int, ...] = SIZES, special: bool = True
+    draw: Draw,
+    pipeline: Pipeline,
+    schedule: Schedule | None = None,
+    *,
+    sizes: tuple[int, ...] = SIZES,
+    special: bool = True,
 ) -> Case:
-    """Sizes, arrays that fit them, and Params; `special`: with NaN and inf among the floats."""
+    """Sizes, arrays that fit them, and Params.
+
+    Args:
+        schedule: whose demands on a call (`bound`) hold for what is drawn.
+        special: with NaN and inf among the floats.
+    """
     algorithm = pipeline.algorithm
+    asserts = pipeline.asserts if schedule is None else leading_asserts(pipeline.lower(schedule))
     chosen = {size.name: draw(st.sampled_from(sizes)) for size in algorithm.sizes}
+    chosen |= fixed_sizes(asserts)
     seed = draw(st.integers(0, 2**16))
     extremes = special and draw(st.booleans())
     rng = np.random.default_rng(seed)
@@ -122,7 +135,7 @@ def inputs(
         for p in algorithm.params
     }
     names = {**chosen, **params}
-    if not all(evaluate(a.condition, names) for a in pipeline.asserts):
+    if not all(evaluate(a.condition, names) for a in asserts):
         reject()  # such as a max over no point
     return Case(arrays, _unsolved(algorithm, chosen), params)
 

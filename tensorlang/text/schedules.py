@@ -2,17 +2,35 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tensorlang.errors import ParseError
+from tensorlang.ir.expr import Expr, Operand
 from tensorlang.span import Span
 from tensorlang.text.expressions import Node, subtrees, unquoted, words
 from tensorlang.text.source import Source
+from tensorlang.text.surface import Surface
 
 VERSION = "1"
 HEADER = f"# tensorlang schedule {VERSION}"
 _HEADER = re.compile(r"\s*# tensorlang (schedule|module)\s+(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An argument that is more than a name, a number or a string."""
+
+    tree: Node
+    source: Source
+
+    def read(self, names: Mapping[str, Expr]) -> Operand:
+        """The expression, over Sizes and Params."""
+        return Surface(self.source, {}).operand(self.tree, names)
+
+
+Argument: TypeAlias = str | int | Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +40,8 @@ class DirectiveCall:
     func: str
     number: int
     keyword: str
-    args: tuple[str | int, ...]
-    named: dict[str, str | int]
+    args: tuple[Argument, ...]
+    named: dict[str, Argument]
     span: Span
 
 
@@ -77,13 +95,20 @@ def read_directives(chains: list[Node], source: Source) -> Iterator[DirectiveCal
 
 
 def _call(func: str, number: int, tree: Node, source: Source) -> DirectiveCall:
-    args = tuple(_value(words(t)[0]) for t in subtrees(tree) if t.data == "option")
-    given = (words(t) for t in subtrees(tree) if t.data == "given")
-    named = {unquoted(name): _value(value) for name, value in given}
+    args = tuple(_value(t, source) for t in subtrees(tree) if t.data == "option")
+    given = (t for t in subtrees(tree) if t.data == "given")
+    named = {unquoted(words(t)[0]): _value(t, source) for t in given}
     return DirectiveCall(func, number, unquoted(words(tree)[0]), args, named, source.span(tree))
 
 
-def _value(word: str) -> str | int:
-    if word[0] == '"':
-        return json.loads(word)
-    return int(word) if word.lstrip("-").isdigit() else unquoted(word)
+def _value(tree: Node, source: Source) -> Argument:
+    """What an option, or what follows the name of one, is."""
+    whole = subtrees(tree)
+    if not whole:
+        return json.loads(words(tree)[-1])
+    (inner,) = subtrees(whole[0])
+    if inner.data == "name":
+        return unquoted(words(inner)[0])
+    if inner.data == "constant" and words(inner)[0].type == "INT":
+        return int(words(inner)[0])
+    return Written(whole[0], source)

@@ -38,6 +38,24 @@ a, at = np.zeros(3, np.float32), np.array([0, 3], np.int32)
 
 
 @mistake
+def bound_not_met():
+    s = Schedule(most)
+    s["f"].bound(i, 0, 8)
+    return most.compile(s, target="interpreter")(np.zeros((7, 2), np.float32))
+
+
+@mistake
+def bound_not_met__of_a_func_between():
+    x, f, g = Input("x", f32, [N + 2]), Func("f"), Func("g")
+    f[i] = x[i] * 2
+    g[i] = f[i] + f[i + 2]
+    p = Pipeline("p", inputs=[x], outputs={g: [N]})
+    s = Schedule(p)
+    s[f].compute_root().bound(i, 0, 8)
+    return p.compile(s, target="interpreter")(np.zeros(9, np.float32))
+
+
+@mistake
 def unknown_target():
     return gather.compile(target="cuda")
 

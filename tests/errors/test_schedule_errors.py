@@ -502,6 +502,39 @@ def not_a_consumer__to_roll_into():
 
 
 @mistake
+def unknown_dim__to_bound():
+    return Schedule(chain)["f"].bound("x", 0, 4)
+
+
+@mistake
+def not_a_scalar():
+    return Schedule(chain)["f"].bound(i, 0, M + i)
+
+
+@mistake
+def bound_not_integer():
+    return Schedule(chain)["f"].bound_extent(i, 2.5)
+
+
+@mistake
+def negative_bound():
+    return Schedule(chain)["f"].bound(i, 0, -1)
+
+
+@mistake
+def extent_not_bounded():
+    s = Schedule(chain)
+    s["out"].split(i, "io", "ii", 8)
+    s["f"].compute_at("out", "io").bound_extent(i, 8)
+    return chain.lower(s)
+
+
+@mistake
+def factor_not_positive__to_align():
+    return Schedule(chain)["f"].align_bounds(i, 4, 4)
+
+
+@mistake
 def pipeline_not_serial():
     s = Schedule(matmul)
     s["D"].vectorize(j).pipeline(j, stages=3)

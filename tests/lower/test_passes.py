@@ -47,7 +47,7 @@ def test_every_pass_says_what_it_does_and_is_named_after_its_file() -> None:
 def test_no_pass_changes_a_value(data: st.DataObject) -> None:
     pipeline = data.draw(pipelines(), label="pipeline")
     schedule = data.draw(schedules(pipeline), label="schedule")
-    case = data.draw(inputs(pipeline), label="inputs")
+    case = data.draw(inputs(pipeline, schedule), label="inputs")
     found = programs(pipeline, schedule)
     expected = None
     for name, program in found.items():
