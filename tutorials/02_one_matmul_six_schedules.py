@@ -224,3 +224,5 @@ if available()["triton"].works:
 # - Change the 6 x 16 of schedule 5. Where does it stop getting faster, and why there?
 # - Add a bias to `out`. Which schedules have to change?
 # - Put `product` at `io` in place of `jo`. How much of it is stored now?
+#
+# Next: [when is a schedule legal?](03_when_is_a_schedule_legal.py).

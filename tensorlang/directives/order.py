@@ -95,4 +95,7 @@ class Order:
         return found is not None
 
     def _conflict(self, dependence: Dependence) -> Conflict:
-        return Conflict(witness(dependence, self._variables), f"one element of {self.nest.func!r}")
+        domain = self.definition.domain
+        starts = [start for _, start, _ in domain.dims] if domain else []
+        iterations = witness(dependence, self._variables, starts)
+        return Conflict(iterations, f"one element of {self.nest.func!r}")

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tensorlang.ir.expr import Expr, Var
-from tensorlang.ir.linear import to_linear
+from tensorlang.ir.expr_text import print_index
+from tensorlang.ir.linear import integer, to_linear
+from tensorlang.ir.simplify import simplify
 from tensorlang.ir.walk import loads_of
 
 Distance: TypeAlias = int | None
@@ -141,8 +143,14 @@ def carried_by(dependence: Dependence, variable: int, outside: Sequence[int]) ->
     return not any(dependence.distances[k] not in (0, None) for k in outside)
 
 
-def witness(dependence: Dependence, variables: Sequence[str]) -> str:
-    """Two iterations that conflict, in words: `r = 0 and r = 1`."""
+def witness(
+    dependence: Dependence, variables: Sequence[str], starts: Sequence[Expr] | None = None
+) -> str:
+    """Two iterations that conflict, in words: `r = 0 and r = 1`.
+
+    Args:
+        starts: where each variable begins (all at 0, when it is not given).
+    """
     pairs = [
         (v, 1 if d is None else d)
         for v, d in zip(variables, dependence.distances, strict=True)
@@ -151,7 +159,8 @@ def witness(dependence: Dependence, variables: Sequence[str]) -> str:
     # An unknown distance need not move; the first one that does is enough.
     known = [(v, d) for v, d in pairs if dependence.distances[variables.index(v)] is not None]
     shown = known or pairs[:1]
-    low = {v: max(0, -d) for v, d in shown}
-    first = ", ".join(f"{v} = {low[v]}" for v, _ in shown)
-    second = ", ".join(f"{v} = {low[v] + d}" for v, d in shown)
+    begin = dict(zip(variables, starts or [integer(0)] * len(variables), strict=True))
+    low = {v: begin[v] + max(0, -d) for v, d in shown}
+    first = ", ".join(f"{v} = {print_index(simplify(low[v]))}" for v, _ in shown)
+    second = ", ".join(f"{v} = {print_index(simplify(low[v] + d))}" for v, d in shown)
     return f"{first} and {second}"

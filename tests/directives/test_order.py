@@ -17,6 +17,7 @@ from tensorlang import (
     select,
 )  # fmt: skip
 from tensorlang.ir.dependence import Dependence, dependences_of, keeps_order, witness
+from tensorlang.ir.linear import integer
 from tensorlang.testing import assert_equivalent
 
 M, N = Size("M"), Size("N")
@@ -91,7 +92,7 @@ def test_rows_of_a_scan_are_parallel_and_its_steps_are_not():
     assert_equivalent(p, s, target="interpreter")
     with pytest.raises(ScheduleError, match="carried-dependence") as caught:
         s["f"].update().vectorize("r")
-    assert "r = 0 and r = 1 both touch one element of 'f'" in str(caught.value)
+    assert "r = 1 and r = 2 both touch one element of 'f'" in str(caught.value)
 
 
 def test_columns_of_a_dependence_on_the_row_above_run_at_once():
@@ -150,6 +151,8 @@ def test_order_of_unknown_distances_is_kept_and_known_ones_may_move():
     assert not keeps_order(Dependence((1, -2)), [1, 0])
     assert not keeps_order(Dependence((1, None)), [1, 0])
     assert witness(Dependence((1, -2)), ("a", "b")) == "a = 0, b = 2 and a = 1, b = 0"
+    starts = (integer(1), Size("N"))
+    assert witness(Dependence((1, -2)), ("a", "b"), starts) == "a = 1, b = N + 2 and a = 2, b = N"
 
 
 def test_select_of_a_neighbour_keeps_its_order():
