@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from tensorlang.backends.triton.build import Launch
 from tensorlang.backends.triton.copies import tell_copies_apart
 from tensorlang.backends.triton.executable import TritonExecutable
-from tensorlang.backends.triton.generate import generate
 from tensorlang.backends.triton.host import HostText
 from tensorlang.backends.triton.module import HEADER
 from tensorlang.backends.triton.partition import HostIf, HostLoop, HostStep, partition
+from tensorlang.backends.triton.variants import usual_text
 from tensorlang.ir.stmt import Program
 from tensorlang.target import Target
 
@@ -31,7 +31,7 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
     Raises: TargetError: tile-too-large.
     """
     steps = partition(tell_copies_apart(program))
-    kernels = [(launch, generate(launch, target)) for launch in launches(steps)]
+    kernels = [(launch, usual_text(launch, target)) for launch in launches(steps)]
     texts = [text for _, text in kernels]
     host = HostText(program, texts)
     source = "\n\n".join([HEADER, *(text.text for text in texts), host.write(steps)])

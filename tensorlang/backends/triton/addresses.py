@@ -112,13 +112,14 @@ class _Addressing:
         return max((self.depth.get(name, 0) for name in e.free), default=0)
 
     def access(self, tile: Read | Write, depth: int) -> Tile:
-        at = replace(tile.at, address=self.address(tile.at))
+        at = tile.at.with_parts([*map(self.now, tile.at.parts)])
+        if at.box is None:
+            at = replace(at, address=self.address(at))
         mask = None if tile.mask is None else self.now(tile.mask)
         if isinstance(tile, Write):
             return replace(tile, at=at, mask=mask, value=self.now(tile.value))
-        assert at.address is not None
         steady = at.memory.constant
-        self.depth[tile.name] = self.of(at.address) if steady else depth
+        self.depth[tile.name] = max(map(self.of, at.parts)) if steady else depth
         return replace(tile, at=at, mask=mask)
 
     def address(self, at: Access) -> Expr:

@@ -13,7 +13,7 @@ differ by lane run to the largest of them under a guard.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.copies import original
@@ -68,6 +68,7 @@ class Launch:
         grid: the loops of `body` whose iterations are programs, outermost first.
         outside: what the host's names stand for.
         exact: the symbolic extents that the call's sizes make powers of two.
+        units: the arrays that descriptors reach in this call, and their dimension of unit stride.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Launch:
     outside: Mapping[str, Expr]
     facts: Knowledge
     exact: frozenset[str] = frozenset()
+    units: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def build(launch: Launch) -> Kernel:
@@ -113,6 +115,7 @@ def build(launch: Launch) -> Kernel:
         making.warps,
         tuple(making.scratch),
         tuple(making.notes),
+        launch.units,
     )
 
 

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tensorlang.backends.triton.descriptors import scalars_of
 from tensorlang.backends.triton.dialect import Identifiers
 from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame, Text
 from tensorlang.backends.triton.limits import Limits
 from tensorlang.backends.triton.masks import Knowledge
 from tensorlang.backends.triton.share import walk_tiles
 from tensorlang.backends.triton.tiles import (
+    Access,
     Assign,
     Barrier,
     Bind,
+    Box,
     Branch,
     Comment,
     Declare,
@@ -75,6 +78,10 @@ class _Emitter:
         self.used = {name for tile in walk_tiles(kernel.body) for name in _free(tile)}
         for grid in kernel.grid[1:]:
             self.used |= grid.extent.free
+        # Also by pointers: the host gives every text of a kernel the same scalars.
+        self.used.update(scalars_of(kernel))
+        for box in kernel.boxes:
+            self.used |= _free_of_box(box)
         if len(kernel.grid) == 1:
             self.names.same("program", kernel.grid[0].name)
 
@@ -88,6 +95,8 @@ class _Emitter:
         for alias, tile in self.kernel.aliases.items():
             self.names.same(alias, tile)
         self._prologue(1)
+        for box in self.kernel.boxes:
+            self._describe(box)
         self._block(self.kernel.body, 1)
         made = KernelText(
             self.kernel, self.limits, self.kernel.name, "", pointers, scalars, strides, rows
@@ -153,6 +162,15 @@ class _Emitter:
         self._line(depth, f"{self.names[grid[0].name]} = {printer.text(rest)}")
         for line in reversed(values):
             self._line(depth, line)
+
+    def _describe(self, box: Box) -> None:
+        """A_box = tl.make_tensor_descriptor(A_ptr, shape, strides, extents of a box)"""
+        pointer, printer = box.memory.pointer(box.component), self._printer()
+        shape = [printer.text(box.memory.extents[dim]) for dim in box.dims]
+        strides = [self.names[stride_var(pointer, dim).name] for dim in box.dims[:-1]]
+        lists = [shape, [*strides, "1"], [str(extent) for extent in box.shape]]
+        arguments = [self.names[pointer_var(pointer).name], *(f"[{', '.join(x)}]" for x in lists)]
+        self._call(1, f"{self.names[box.name]} = tl.make_tensor_descriptor", arguments)
 
     def _printer(self) -> ExprPrinter:
         return ExprPrinter(self.kernel.lanes, self.names, self.facts)
@@ -226,6 +244,9 @@ class _Emitter:
 
     def _read(self, tile: Read, depth: int, printer: ExprPrinter) -> None:
         frame = self.kernel.lanes.of_name(tile.name)
+        if tile.at.box is not None:
+            self._line(depth, f"{self.names[tile.name]} = {self._unboxed(tile.at, frame, printer)}")
+            return
         assert tile.at.address is not None
         parts = [printer.text(tile.at.address, frame)]
         if tile.mask is not None:
@@ -234,6 +255,9 @@ class _Emitter:
         self._call(depth, f"{self.names[tile.name]} = tl.load", parts)
 
     def _write(self, tile: Write, depth: int, printer: ExprPrinter) -> None:
+        if tile.at.box is not None:
+            self._write_box(tile.at, tile.value, depth, printer)
+            return
         assert tile.at.address is not None
         lanes = self.kernel.lanes.of(tile.at.address)
         value = tile.value
@@ -243,6 +267,27 @@ class _Emitter:
         if tile.mask is not None:
             parts.append(f"mask={printer.text(tile.mask, lanes)}")
         self._call(depth, "tl.store", parts)
+
+    def _unboxed(self, at: Access, frame: Frame, printer: ExprPrinter) -> str:
+        """A box as a tile with the axes of the frame."""
+        assert at.box is not None
+        own = tuple(lane for lane in at.lanes if lane is not None)
+        text = f"{self.names[at.box.name]}.load([{_listed(at.offsets, printer)}])"
+        if len(own) < len(at.lanes):
+            text = f"tl.reshape({text}, {printer.shape(own)})"
+        if own == frame:
+            return text
+        order = tuple(own.index(lane) for lane in frame)
+        return f"tl.trans({text})" if len(order) == 2 else f"tl.permute({text}, {order})"
+
+    def _write_box(self, at: Access, value: Expr, depth: int, printer: ExprPrinter) -> None:
+        assert at.box is not None
+        own = tuple(lane for lane in at.lanes if lane is not None)
+        text = self._whole(value, own, printer)
+        if len(own) < len(at.lanes):
+            text = f"tl.reshape({text}, {at.box.shape})"
+        function = f"{self.names[at.box.name]}.store"
+        self._call(depth, function, [f"[{_listed(at.offsets, printer)}]", text])
 
     def _reduce_first(self, tile: ReduceFirst, depth: int, printer: ExprPrinter) -> None:
         frame = self.kernel.lanes.of(*tile.terms)
@@ -261,6 +306,8 @@ class _Emitter:
         parts = [printer.text(low), printer.text(high)]
         if tile.stages:
             parts.append(f"num_stages={tile.stages}")
+        if depth == 1 and _is_flat(tile):
+            parts.append("flatten=True")
         self._line(depth, f"for {self.names[tile.name]} in tl.range({', '.join(parts)}):")
         outside = self.facts
         self.facts = self.facts.ranged(tile.name, tile.min, tile.extent)
@@ -275,13 +322,34 @@ def _product(extents: Iterable[Expr]) -> Expr:
     return whole
 
 
+def _is_flat(loop: Loop) -> bool:
+    """Whether a loop over tiles holds one loop, with which Triton can make one loop of it.
+
+    The loads of the next tile then begin while this one is stored.
+    """
+    inner = [tile for tile in walk_tiles(loop.body) if isinstance(tile, Loop | Branch | Barrier)]
+    return len(inner) == 1 and isinstance(inner[0], Loop) and inner[0].stages > 1
+
+
+def _listed(parts: Iterable[Expr], printer: ExprPrinter) -> str:
+    return ", ".join(printer.text(part) for part in parts)
+
+
+def _free_of_box(box: Box) -> set[str]:
+    """The names that a descriptor is made of."""
+    pointer = box.memory.pointer(box.component)
+    strides = {stride_var(pointer, dim).name for dim in box.dims[:-1]}
+    extents = {name for e in box.memory.extents for name in e.free}
+    return {pointer_var(pointer).name, *strides, *extents}
+
+
 def _free(tile: Tile) -> frozenset[str]:
     """The names that a statement reads."""
     match tile:
         case Bind() | Declare() | Assign():
             return tile.value.free
         case Read() | Write():
-            parts = (tile.at.address, tile.mask, tile.value if isinstance(tile, Write) else None)
+            parts = (*tile.at.parts, tile.mask, tile.value if isinstance(tile, Write) else None)
             return frozenset[str]().union(*(e.free for e in parts if e is not None))
         case ReduceFirst():
             return tile.terms[0].free | tile.terms[1].free

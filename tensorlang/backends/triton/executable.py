@@ -42,7 +42,7 @@ class TritonExecutable:
         target: Target,
         deciding: Sequence[str] = (),
     ) -> None:
-        self.source, self.notes = source, notes
+        self.source, self._notes = source, notes
         self.kernels = tuple(text for _, text in kernels)
         name = program.name.replace(".", "_")
         module = Module(name, source)
@@ -54,6 +54,12 @@ class TritonExecutable:
         }
         self._host = module.function(f"{name}_host")
         self._deciding = deciding
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is slow or ignored; what calls so far found is added."""
+        calls = (note for router in self.routers.values() for note in router.admission.notes)
+        return (*self._notes, *dict.fromkeys(calls))
 
     def run(
         self,
@@ -110,10 +116,10 @@ class _Host:
         """Start a kernel.  Raises: TargetError: tile-too-large."""
         if programs <= 0:
             return
-        route = self._executable.routers[kernel.__name__].route(scalars, extents)
+        given = [self.tensors[place] for place in tensors]
+        route = self._executable.routers[kernel.__name__].route(given, scalars, extents)
+        chosen, values = route.arguments(given, scalars)
         places = tuple([tensors[k] for k in route.order])
-        values = [scalars[k] if k >= 0 else number for k, number in route.scalars]
-        chosen = [self.tensors[place] for place in places]
         plan = route.launcher.plan(chosen, values, route.extents)
         self._start(route.launcher, programs, places, values, plan)
 
@@ -182,7 +188,8 @@ class _Launching(_Host):
     ) -> None:
         tensors = [self.tensors[k] for k in places]
         compiled = launcher.compiled(tensors, plan)
-        compiled[(programs, 1, 1)](*tensors, *scalars, *plan.fixed)
+        with gpu.scratch():
+            compiled[(programs, 1, 1)](*tensors, *scalars, *plan.fixed)
         fixed = (*scalars, *plan.fixed)
         step = Step(start_of(compiled), programs, places, fixed, launcher.params)
         self._steps.append(step)

@@ -3,14 +3,16 @@
 from tensorlang.backends.triton.addresses import give_addresses
 from tensorlang.backends.triton.barriers import place_barriers
 from tensorlang.backends.triton.build import Launch, build
+from tensorlang.backends.triton.descriptors import use_descriptors
 from tensorlang.backends.triton.emit import KernelText, emit
 from tensorlang.backends.triton.limits import limits_of
 from tensorlang.backends.triton.promote import promote_accumulators
 from tensorlang.backends.triton.share import share
 from tensorlang.backends.triton.tiles import Kernel
+from tensorlang.backends.triton.unused import drop_unused
 from tensorlang.target import Target
 
-PASSES = (give_addresses, share, promote_accumulators, place_barriers)
+PASSES = (use_descriptors, give_addresses, share, promote_accumulators, place_barriers, drop_unused)
 
 
 def generate(launch: Launch, target: Target) -> KernelText:

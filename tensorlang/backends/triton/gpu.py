@@ -1,10 +1,10 @@
 """The GPU as launches see it: which device and stream are current, and what is being captured."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from tensorlang.backends.triton.libraries import torch
+from tensorlang.backends.triton.libraries import allocation, torch
 
 # The index of the current device, and the handle of a device's current stream: torch's own
 # functions in C, since every launch asks.  A torch without CUDA lacks them, and needs none.
@@ -27,6 +27,21 @@ def on(device: int) -> AbstractContextManager[None]:
 def is_capturing() -> bool:
     """Whether what is launched on the current stream goes to a CUDA graph."""
     return torch.cuda.is_current_stream_capturing()
+
+
+@contextmanager
+def scratch() -> Generator[None]:
+    """Memory that Triton wants for a kernel, for its descriptors, comes from torch's allocator."""
+    allocator = allocation._allocator  # pyright: ignore[reportPrivateUsage]
+    before = allocator.set(_scratch)
+    try:
+        yield
+    finally:
+        allocator.reset(before)
+
+
+def _scratch(size: int, alignment: int, stream: int | None) -> Any:
+    return empty((size,), torch.int8)
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:

@@ -40,7 +40,7 @@ def compile_offline(executable: TritonExecutable, arch: str) -> Mapping[str, Com
     target = targets.GPUTarget("cuda", int(arch.removeprefix("sm_")), _WARP)
     made: dict[str, Compiled] = {}
     for name, router in executable.routers.items():
-        launcher = router.general
+        launcher = router.usual
         kernel = launcher.compile(usual(launcher.text, _USUAL_EXTENT), target)
         cubin = kernel.asm["cubin"]
         made[name] = Compiled(

@@ -190,7 +190,17 @@ def _substituted(stmt: Stmt, name: str, value: Expr) -> Stmt:
 def _memory(buffer: Buffer, is_input: bool, constant: bool) -> Memory:
     origin = () if is_input else tuple(d.min for d in buffer.dims)
     extents = tuple(d.extent for d in buffer.dims)
-    return Memory(buffer.name, buffer.dtypes, origin, extents, buffer.fold, constant=constant)
+    hints = dict(buffer.hints)
+    return Memory(
+        buffer.name,
+        buffer.dtypes,
+        origin,
+        extents,
+        buffer.fold,
+        constant=constant,
+        load_with=str(hints.get("load_with", "pointer")),
+        store_with=str(hints.get("store_with", "pointer")),
+    )
 
 
 def has_grid(stmt: Stmt) -> bool:

@@ -76,7 +76,8 @@ class _Promoting:
         if not write.movable:
             return None
         address = write.at.address
-        assert address is not None
+        if address is None:
+            return None
         fixed = address.free | (frozenset[str]() if write.mask is None else write.mask.free)
         if read.at.address is not address or not fixed.isdisjoint(_changed(loop)):
             return None

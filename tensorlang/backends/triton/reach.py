@@ -123,7 +123,7 @@ def _indices(tile: Tile) -> Iterable[Expr]:
         case Bind():
             return (tile.value,)
         case Read() | Write():
-            parts = (tile.at.address, tile.mask, tile.value if isinstance(tile, Write) else None)
+            parts = (*tile.at.parts, tile.mask, tile.value if isinstance(tile, Write) else None)
             return [e for e in parts if e is not None]
         case Loop():
             return (tile.min, tile.extent)

@@ -1,9 +1,10 @@
 """Which text of a kernel a call runs: the general one, or that for what its sizes make true."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensorlang.backends.triton.admission import Admission
 from tensorlang.backends.triton.build import Launch
 from tensorlang.backends.triton.emit import KernelText
 from tensorlang.backends.triton.launch import Launcher
@@ -13,6 +14,7 @@ from tensorlang.backends.triton.variants import (
     assumptions_of,
     holds,
     quotients,
+    usually_held,
     variant,
 )
 from tensorlang.target import Target
@@ -35,9 +37,19 @@ class Route:
     scalars: tuple[tuple[int, int], ...]
     extents: tuple[int, ...]
 
+    def arguments(
+        self, tensors: Sequence[Any], scalars: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The tensors and scalars of the text, of those that the host gives."""
+        values = [scalars[k] if k >= 0 else number for k, number in self.scalars]
+        return [tensors[k] for k in self.order], values
+
 
 class Router:
-    """One kernel of a program, in as many texts as calls have needed."""
+    """One kernel of a program, in as many texts as calls have needed.
+
+    `text` is the usual one; all have the same tensors, and no scalars that it has not.
+    """
 
     def __init__(
         self,
@@ -49,41 +61,66 @@ class Router:
     ) -> None:
         self.launch, self.text, self.target, self.params = launch, text, target, params
         self.assumptions = assumptions_of(text)
+        self.usual = Launcher(text, module, params)
         self.launchers: dict[frozenset[Assumption], Launcher] = {
-            frozenset(): Launcher(text, module, self.params)
+            usually_held(text.kernel): self.usual
         }
         self._sizes = [k for k, row in enumerate(text.scalars) if row[2].name == "index"]
+        self.admission = Admission(text)
         self._routes: dict[tuple[Any, ...], Route] = {}
 
-    @property
-    def general(self) -> Launcher:
-        """The launcher of the text that is right for all sizes."""
-        return self.launchers[frozenset()]
-
-    def route(self, scalars: Sequence[Any], extents: Sequence[int]) -> Route:
-        """Which text runs on such arguments of the general one."""
+    def route(
+        self, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]
+    ) -> Route:
+        """Which text runs on such arguments of the usual one."""
         key = (*[scalars[k] for k in self._sizes], *extents)
+        key += self.admission.layout(tensors)
         route = self._routes.get(key)
         if route is None:
             if len(self._routes) > _REMEMBERED:
                 self._routes.clear()
-            route = self._routes[key] = self._route(scalars, extents)
+            route = self._routes[key] = self._route(tensors, scalars, extents)
         return route
 
-    def _route(self, scalars: Sequence[Any], extents: Sequence[int]) -> Route:
+    def _route(
+        self, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]
+    ) -> Route:
         sizes = {self.text.scalars[k][1]: scalars[k] for k in self._sizes}
         exact = dict(zip((row[1] for row in self.text.extents), extents, strict=True))
         held = frozenset(a for a in self.assumptions if holds(a, sizes, exact))
+        places = {row[1]: (k, 0) for k, row in enumerate(self.text.scalars)}
+        places |= {name: (-1, number) for name, number in quotients(held, sizes).items()}
+        described = self.admission.described(tensors)
+        while True:
+            route = self._through(self._launcher(held | described), places, exact)
+            unfit = self.admission.too_small(described, route.launcher.text, tensors)
+            if described and self._is_wide(route, tensors, scalars):
+                # The corner of a box is held in 32 bits.
+                unfit = described
+            if not unfit:
+                return route
+            described -= unfit
+
+    def _is_wide(self, route: Route, tensors: Sequence[Any], scalars: Sequence[Any]) -> bool:
+        """Whether indices need 64 bits."""
+        chosen, values = route.arguments(tensors, scalars)
+        return route.launcher.plan(chosen, values, route.extents).key.wide
+
+    def _launcher(self, held: frozenset[Assumption]) -> Launcher:
+        """The launcher of the text for calls in which `held` is true."""
         if held not in self.launchers:
             text = variant(self.launch, self.target, held)
             module = Module(text.name, f"{HEADER}\n\n{text.text}")
             self.launchers[held] = Launcher(text, module, self.params)
-        places = {row[1]: (k, 0) for k, row in enumerate(self.text.scalars)}
-        places |= {name: (-1, number) for name, number in quotients(held, sizes).items()}
-        launcher = self.launchers[held]
+        return self.launchers[held]
+
+    def _through(
+        self, launcher: Launcher, places: Mapping[str, tuple[int, int]], exact: Mapping[str, int]
+    ) -> Route:
+        """How the arguments of the host become those of a launcher."""
         if not {row[1] for row in launcher.text.scalars} <= places.keys():
             # A host's name that the general text has no use for, so that the host does not give it.
-            launcher = self.general
+            launcher = self._launcher(frozenset())
         pointers = [row[0] for row in self.text.pointers]
         return Route(
             launcher,

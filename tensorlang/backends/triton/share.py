@@ -127,11 +127,10 @@ class _Sharing:
     def accessed(
         self, at: Access, mask: Expr | None, *values: Expr
     ) -> tuple[Access, Expr | None, *tuple[Expr, ...]]:
-        assert at.address is not None
-        roots = (at.address, *values) if mask is None else (at.address, mask, *values)
-        made = list(self.rewrite(*roots))
-        at = replace(at, address=made.pop(0))
-        return (at, None if mask is None else made.pop(0), *made)
+        masks = () if mask is None else (mask,)
+        made = list(self.rewrite(*at.parts, *masks, *values))
+        at = at.with_parts([made.pop(0) for _ in at.parts])
+        return (at, made.pop(0) if masks else None, *made)
 
     def levels(self, e: Expr) -> int:
         """The innermost block that a name of `e` belongs to."""
@@ -278,9 +277,8 @@ def roots_of(tile: Tile) -> list[Expr]:
         case Bind() | Declare() | Assign():
             return [tile.value]
         case Read() | Write():
-            at = [] if tile.at.address is None else [tile.at.address]
             value = [tile.value] if isinstance(tile, Write) else []
-            return [*at, *([] if tile.mask is None else [tile.mask]), *value]
+            return [*tile.at.parts, *([] if tile.mask is None else [tile.mask]), *value]
         case ReduceFirst():
             return list(tile.terms)
         case Loop():

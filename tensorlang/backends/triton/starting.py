@@ -5,9 +5,11 @@ none of it is needed for most kernels.  What its C launcher takes differs betwee
 Triton; for one that is not known here, or a kernel that needs more, `run` itself is called.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.libraries import knobs, triton
 
 
@@ -26,7 +28,7 @@ def start_of(compiled: Any) -> Start:
     function, packed = compiled.function, compiled.packed_metadata
     if version not in _KNOWN or _needs_more(run):
         # The metadata of the launch and the hooks before and after it: none.
-        return Start(run, (function, packed, None, None, None), is_flat=True)
+        return Start(_run(run), (function, packed, None, None, None), is_flat=True)
     flags = (function, run.launch_cooperative_grid, run.launch_pdl)
     if version == (3, 6):
         # No scratch memory, twice; the metadata; nothing for hooks.
@@ -34,6 +36,14 @@ def start_of(compiled: Any) -> Start:
     types = (run.arg_annotations, run.kernel_signature)
     middle = (*flags, packed, None, None, None, None, None, *types)
     return Start(run.launch, middle, is_flat=False)
+
+
+def _run(run: Any) -> Callable[..., None]:
+    def call(*arguments: Any) -> None:
+        with gpu.scratch():
+            run(*arguments)
+
+    return call
 
 
 def is_watched() -> bool:

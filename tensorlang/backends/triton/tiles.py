@@ -11,7 +11,7 @@
            | Branch(condition, body)                      the condition has no lanes
            | Barrier(why)
            | Comment(text)
-    at     = Access(memory, component, indices)
+    at     = Access(memory, component, offsets)           by pointers, or a box of a descriptor
 
     value  = an expression of ir/expr.py over names, with no Load in it, or
            | Reduce(op, term, lane)                       the term combined along one lane
@@ -24,8 +24,8 @@ ordered lanes of every name.  A lane's extent is a power of two; what is really 
 by masks.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from tensorlang.ir.expr import Expr, Name, Var
@@ -97,6 +97,7 @@ class Memory:
         owner: leading indices that pick the part of one program and of the lanes around.
         outer: those lanes.
         constant: whether the kernel never writes it.
+        load_with, store_with: "descriptor" where the schedule asks for one.
     """
 
     parameter: str
@@ -107,6 +108,8 @@ class Memory:
     owner: tuple[Expr, ...] = ()
     outer: tuple["Lane", ...] = ()
     constant: bool = False
+    load_with: str = "pointer"
+    store_with: str = "pointer"
 
     @property
     def rank(self) -> int:
@@ -119,14 +122,50 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """A tensor descriptor: it moves boxes of one shape between an array and a tile.
+
+    Args:
+        name: of the descriptor in the text.
+        dims: the dimensions of the memory, that of unit stride last.
+        shape: extents of a box along them.
+    """
+
+    name: str
+    memory: Memory
+    component: int
+    dims: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """Elements of memory: `offsets` are the indices less the origin, one a dimension."""
+    """Elements of memory: `offsets` are the indices less the origin, one a dimension.
+
+    Through a box they are its lowest corner, in the box's order of dimensions, and `lanes` are the
+    lanes along these; None where a box has an extent of 1.
+    """
 
     memory: Memory
     component: int
     offsets: tuple[Expr, ...]
-    # pointer + sum(offset * stride), once `address` has made it.
+    # pointer + sum(offset * stride), once `give_addresses` has made it; None through a box.
     address: Expr | None = None
+    box: Box | None = None
+    lanes: tuple[Lane | None, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """What the text of the access is made of: its address, or the corner of its box."""
+        if self.box is not None:
+            return self.offsets
+        return () if self.address is None else (self.address,)
+
+    def with_parts(self, parts: Sequence[Expr]) -> "Access":
+        """The access with other `parts`, one for one."""
+        if self.box is not None:
+            return replace(self, offsets=tuple(parts))
+        return replace(self, address=parts[0]) if parts else self
 
     @property
     def dtype(self) -> DType:
@@ -290,6 +329,8 @@ class Kernel:
         loops: for each lane, a loop whose axis it is.
         warps: of one program, 0 for Triton's own choice.
         scratch: what the host allocates for it.
+        units: the dimension of unit stride of each array that descriptors may reach, by pointer.
+        boxes: the descriptors.
     """
 
     name: str
@@ -306,6 +347,8 @@ class Kernel:
     warps: int
     scratch: tuple["Scratch", ...]
     notes: tuple[str, ...]
+    units: Mapping[str, int] = field(default_factory=dict[str, int])
+    boxes: tuple[Box, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

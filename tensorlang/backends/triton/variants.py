@@ -2,6 +2,7 @@
 
     N is a power of two      a tile over all of N has exactly N elements
     M is a multiple of 128   (M + 127)//128 is M.of128, with M = M.of128*128 in every proof
+    A fits a descriptor      boxes of A instead of pointers to its elements, where asked for
 
 Which of these matter is read off the general text: its symbolic tile axes, and the divisors under
 which it rounds sizes up.  A variant is generated when a call first brings such sizes.
@@ -11,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.triton.build import Launch
+from tensorlang.backends.triton.descriptors import wanted
 from tensorlang.backends.triton.emit import KernelText
 from tensorlang.backends.triton.generate import generate
 from tensorlang.backends.triton.masks import Knowledge, plain_sizes
 from tensorlang.backends.triton.share import roots_of, walk_tiles
-from tensorlang.backends.triton.tiles import Memory
+from tensorlang.backends.triton.tiles import Kernel, Memory, Read, Tile, Write
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Size
 from tensorlang.ir.linear import integer
 from tensorlang.ir.simplify import simplify
@@ -44,18 +46,32 @@ class Exact:
     extent: str
 
 
-Assumption = Multiple | Exact
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An array, named by its pointer, fits a descriptor; `unit` is its dimension of unit stride."""
+
+    pointer: str
+    unit: int
 
 
-def assumptions_of(text: KernelText) -> tuple[Assumption, ...]:
+Assumption = Multiple | Exact | Described
+
+
+def assumptions_of(text: KernelText) -> tuple[Multiple | Exact, ...]:
     """What would spare a kernel masks if it were true."""
     kernel = text.kernel
+    if not text.extents and not any(_is_masked(tile) for tile in walk_tiles(kernel.body)):
+        return ()
     whole = {name for row in text.extents for name in row[2].free}
     roots = [e for tile in walk_tiles(kernel.body) for e in roots_of(tile)]
     roots += [g.extent for g in kernel.grid]
     multiples = {m for m in _rounded_up(roots) if m.size not in whole}
     exact = [Exact(name) for _, name, _ in text.extents]
     return (*exact, *sorted(multiples, key=_order))
+
+
+def _is_masked(tile: Tile) -> bool:
+    return isinstance(tile, Read | Write) and tile.mask is not None
 
 
 def _order(multiple: Multiple) -> tuple[str, int]:
@@ -76,7 +92,9 @@ def _rounded_up(roots: list[Expr]) -> Iterator[Multiple]:
                 pass
 
 
-def holds(assumption: Assumption, sizes: Mapping[str, int], extents: Mapping[str, int]) -> bool:
+def holds(
+    assumption: Multiple | Exact, sizes: Mapping[str, int], extents: Mapping[str, int]
+) -> bool:
     """Whether a call's sizes, and the exact extents of its tile axes, make it true."""
     if isinstance(assumption, Multiple):
         return sizes[assumption.size] % assumption.of == 0
@@ -84,9 +102,25 @@ def holds(assumption: Assumption, sizes: Mapping[str, int], extents: Mapping[str
     return extent > 0 and extent & (extent - 1) == 0
 
 
+def usual_text(launch: Launch, target: Target) -> KernelText:
+    """The text for sizes that fit no tile, and arrays that are rows after rows in memory."""
+    text = generate(launch, target)
+    held = usually_held(text.kernel)
+    return variant(launch, target, held) if held else text
+
+
+def usually_held(kernel: Kernel) -> frozenset[Assumption]:
+    """That every array fits a descriptor for which the schedule asks for one."""
+    return frozenset(Described(m.pointer(c), m.rank - 1) for m, c in wanted(kernel))
+
+
 def variant(launch: Launch, target: Target, held: frozenset[Assumption]) -> KernelText:
     """The text of a launch for calls in which all of `held` is true."""
-    launch = replace(launch, exact=frozenset(a.extent for a in held if isinstance(a, Exact)))
+    launch = replace(
+        launch,
+        exact=frozenset(a.extent for a in held if isinstance(a, Exact)),
+        units={a.pointer: a.unit for a in held if isinstance(a, Described)},
+    )
     # Of two divisors of one size the larger says more wherever it is a multiple of the other.
     largest = {m.size: m for m in sorted(_multiples(held), key=_divisor)}
     return generate(_divided(launch, largest), target) if largest else generate(launch, target)
