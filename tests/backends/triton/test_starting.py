@@ -4,8 +4,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
-from tensorlang.backends.triton.libraries import triton
+from tensorlang.backends.triton import gpu
+from tensorlang.backends.triton.libraries import allocation, triton
 from tensorlang.backends.triton.starting import is_watched, start_of
 
 _ARGUMENTS = (64, 128, 1, "constexpr")
@@ -55,9 +57,22 @@ def test_an_unknown_triton_is_started_its_own_way(
     assert seen == [(3, 1, 1, 5, 77, (4, 1, 0), None, None, None, *_ARGUMENTS)]
 
 
-def test_a_kernel_that_needs_scratch_memory_is_started_its_own_way() -> None:
-    run = CudaLauncher(scratch=16)
-    assert start_of(SimpleNamespace(run=run, function=77, packed_metadata=())).call is run
+def test_a_kernel_that_needs_scratch_memory_gets_it_from_torch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[tuple[int, ...], Any]] = []
+    monkeypatch.setattr(gpu, "empty", lambda shape, dtype: asked.append((shape, dtype)))
+    ours = CudaLauncher(scratch=16)
+    monkeypatch.setattr(CudaLauncher, "__call__", lambda self, *words: allocate(self, words))
+    started(ours)
+    assert asked == [((16,), torch.int8)]
+    assert ours.called == [(3, 1, 1, 5, 77, (4, 1, 0), None, None, None, *_ARGUMENTS)]
+
+
+def allocate(run: CudaLauncher, words: tuple[Any, ...]) -> None:
+    """What Triton's launcher does before the launch, and the launch."""
+    allocation._allocator.get()(run.global_scratch_size, 1, None)
+    run.called.append(words)
 
 
 def test_a_profiler_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
