@@ -61,8 +61,10 @@ def page(records: Iterable[Record]) -> str:
         "Made by `python -m tests.mutation`: small mistakes in the passes, the directives, the",
         "analyses that they stand on, and what the backends mask; each alone, and the tests run.",
         "",
-        f"{len(records)} mutants: {len(records) - len(survivors)} caught, "
-        f"{len(survivors)} not, of which {len(explained)} are the same program.",
+        (
+            f"{len(records)} mutants: {len(records) - len(survivors)} caught, "
+            f"{len(survivors)} not, of which {len(explained)} are the same program."
+        ),
         "",
         *_table("mistake", records, lambda m: m.operator),
         *_table("module", records, lambda m: m.module),
