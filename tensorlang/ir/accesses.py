@@ -133,7 +133,7 @@ def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
 
 def _bound(name: str, value: Expr, scope: _Scope) -> _Scope:
     """Inside a Let: where nothing varies in its value, that stands for the name."""
-    inside = all(n in scope.whole or n in scope.fixed or _is_region_name(n) for n in value.free)
+    inside = all(n in scope.whole or n in scope.fixed or is_region_name(n) for n in value.free)
     value = scope.value(value)
     if scope.loose.keys().isdisjoint(value.free) and not value.reads:
         return replace(scope, fixed={**scope.fixed, name: simplify(value)})
@@ -145,7 +145,7 @@ def _bound(name: str, value: Expr, scope: _Scope) -> _Scope:
     )
 
 
-def _is_region_name(name: str) -> bool:
+def is_region_name(name: str) -> bool:
     """Whether a name is an end or extent of the region of a Func: f.x.min ..."""
     return name.count(".") == 2
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from tensorlang.ir.conditions import negated
-from tensorlang.ir.expr import Binary, Cast, Expr, Name, Promise, Select, Var
+from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Name, Promise, Select, Var
 from tensorlang.ir.facts import Facts, canonical, prove_le
 from tensorlang.ir.interval_arithmetic import (
     EVERYWHERE,
@@ -29,6 +29,7 @@ from tensorlang.ir.interval_arithmetic import (
 )
 from tensorlang.ir.linear import Linear, factors_of, integer, product, single, to_expr, to_linear
 from tensorlang.ir.types import index
+from tensorlang.ir.walk import substitute
 
 __all__ = ["Interval", "bounds_of", "intersect", "sharpen", "union", "within"]
 
@@ -273,6 +274,9 @@ class _Bounds:
 
     def _said(self, e: Expr) -> Interval:
         """What facts say of an expression as a whole, such as a load that is guarded."""
+        if self.outside is Facts.none:
+            # What the ranges say is in the interval already.
+            return EVERYWHERE
         ends: dict[bool, Expr | None] = {False: None, True: None}
         for form in self.facts.known.forms.get(e, ()):
             if abs(form.terms[e]) == 1 and not any(map(self.varies, form.without(e).terms)):
@@ -348,6 +352,13 @@ class _Bounds:
 
     def _select(self, e: Select) -> Interval:
         """The union of both sides, each where the condition lets it be chosen."""
+        match e.condition:
+            case Compare(op="eq", a=Name(name=name), b=Const()) if name in self.ranges:
+                # The start of a sliding window: one value of a loop, and all the others.
+                start = substitute(e.a, {name: e.condition.b})
+                return union(self.of(start), self._of(e.b), self.facts)
+            case _:
+                pass
         if self.contexts[0] == 0:
             return union(self._of(e.a), self._of(e.b), self.facts)
         self.contexts[0] -= 1

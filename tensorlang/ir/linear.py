@@ -6,6 +6,7 @@ a cast, or a product of two or more of these.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import gcd
 
 from tensorlang.ir.expr import Binary, Const, Expr, Unary
@@ -134,6 +135,7 @@ def is_sum(e: Expr) -> bool:
     return isinstance(e, Unary) and e.op == "neg"
 
 
+@lru_cache(maxsize=1 << 14)
 def to_linear(e: Expr) -> Linear:
     """The linear form of `e`; what is not a sum of other things is an atom, and is left as it is.
 

@@ -18,13 +18,19 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tensorlang.errors import DefinitionError
-from tensorlang.ir.accesses import REGION_PARTS, STORAGE_PARTS, Access, accesses_of
+from tensorlang.ir.accesses import (
+    REGION_PARTS,
+    STORAGE_PARTS,
+    Access,
+    accesses_of,
+    is_region_name,
+)
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.interval import Interval, union
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.sliding import Around, slide
-from tensorlang.ir.stmt import For, If, Let, Stmt, map_children
+from tensorlang.ir.stmt import For, If, Let, Stmt, map_children, walk
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 from tensorlang.ir.widening import Region, Widening, widened
@@ -91,6 +97,8 @@ def _infer(stmt: Stmt, place: _Place) -> Stmt:
             place = replace(place, kept=(*place.kept, (func, place)))
             return _bind(func, lets, _infer(inner, place), place, len(STORAGE_PARTS))
         return _bind(func, lets, _infer(inner, place), place, len(REGION_PARTS))
+    if not any(isinstance(s, Let) and is_region_name(s.var) for s in walk(stmt)):
+        return stmt
     inside = place.inside(stmt)
     return map_children(stmt, lambda child: _infer(child, inside))
 

@@ -1,9 +1,8 @@
 """Simplifying statements: every expression under what the loops, Lets and Ifs around it say."""
 
-from collections import Counter
-
 from tensorlang.ir.expr import Binary, Const, Expr, Name
 from tensorlang.ir.facts import Facts
+from tensorlang.ir.mentions import mentioning, mentions
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import (
     Assert,
@@ -16,9 +15,8 @@ from tensorlang.ir.stmt import (
     exprs_of,
     map_children,
     map_exprs,
-    walk,
 )
-from tensorlang.ir.walk import postorder, substitute
+from tensorlang.ir.walk import substitute
 
 _NOTHING = Block(())
 
@@ -106,7 +104,7 @@ def _is_inlined(let: Let) -> bool:
         or _occurrences(body, let.var) <= 1
         or (_is_extremum(value) and _stands_in_guards(body, let.var))
     )
-    return worth_no_name and not value.reads and not _captures(body, value)
+    return worth_no_name and not value.reads and not _captures(let)
 
 
 def _is_cheap(value: Expr) -> bool:
@@ -124,34 +122,24 @@ def _is_extremum(value: Expr) -> bool:
 
 def _stands_in_guards(body: Stmt, name: str) -> bool:
     """Whether only Ifs mention the name: there one side of a min or max is often decided."""
-    mentions = (s for s in walk(body) if any(name in e.free for e in exprs_of(s)))
-    return all(isinstance(s, If) for s in mentions)
+    here = (s for s in mentioning(body, name) if any(name in e.free for e in exprs_of(s)))
+    return all(isinstance(s, If) for s in here)
 
 
 def _occurrences(body: Stmt, name: str) -> int:
-    """How many statement expressions mention the name; a loop around one counts as many."""
-    counts: Counter[str] = Counter()
-    for part in walk(body):
-        for e in exprs_of(part):
-            if name in e.free:
-                counts[name] += _uses(e, name)
-    return counts[name]
+    """How many operands of the statement's expressions are the name."""
+    return mentions(body).get(name, 0)
 
 
-def _uses(e: Expr, name: str) -> int:
-    return sum(
-        isinstance(child, Name) and child.name == name
-        for node in postorder(e)
-        for child in node.children
-    ) + (isinstance(e, Name))
-
-
-def _captures(body: Stmt, value: Expr) -> bool:
-    """Whether a loop or Let in `body` binds a name that `value` mentions."""
-    return any(isinstance(s, (For, Let)) and s.var in value.free for s in walk(body))
+def _captures(let: Let) -> bool:
+    """Whether the name is mentioned below a loop or Let that binds a name of its value."""
+    inside = mentioning(let.body, let.var)
+    return any(isinstance(s, (For, Let)) and s.var in let.value.free for s in inside)
 
 
 def _substituted(stmt: Stmt, name: str, value: Expr) -> Stmt:
+    if name not in mentions(stmt):
+        return stmt
     stmt = map_exprs(stmt, lambda e: substitute(e, {name: value}))
     if isinstance(stmt, (For, Let)) and stmt.var == name:
         return stmt

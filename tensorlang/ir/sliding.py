@@ -57,11 +57,13 @@ def _slide_along(
         return regions
     low, extent, start, end = regions[dim]
     done = substitute(last, {loop.var: Var(loop.var) - ONE})
-    rest = simplify(maximum(first, done + ONE), facts)
-    shift = simplify(rest - first, facts)
+    is_first = Var(loop.var) == loop.min
+    at_first, later = facts.assume(is_first), facts.assume(Var(loop.var) > loop.min)
+    rest = simplify(maximum(first, done + ONE), later)
+    shift = simplify(rest - first, later)
     # The same value, said shortly.
-    rest = simplify(start + shift, facts) if isinstance(shift, Const) else rest
-    new = Select(Var(loop.var) == loop.min, start, rest)
+    rest = simplify(start + shift, later) if isinstance(shift, Const) else rest
+    new = Select(is_first, simplify(start, at_first), rest)
     return [(low, extent, new, end) if k == dim else r for k, r in enumerate(regions)]
 
 

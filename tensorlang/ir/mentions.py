@@ -1,0 +1,46 @@
+"""How often a statement mentions each name that it does not bind itself."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from weakref import WeakKeyDictionary
+
+from tensorlang.ir.expr import Expr, Name
+from tensorlang.ir.stmt import For, Let, Stmt, children_of, exprs_of
+from tensorlang.ir.walk import postorder
+
+# For as long as a statement lives: passes rebuild little of a program, and ask again and again.
+_found: "WeakKeyDictionary[Stmt, Mapping[str, int]]" = WeakKeyDictionary()
+
+
+def mentions(stmt: Stmt) -> Mapping[str, int]:
+    """For each free name how many operands of expressions it is."""
+    found = _found.get(stmt)
+    if found is None:
+        counts: Counter[str] = Counter()
+        for child in children_of(stmt):
+            counts.update(mentions(child))
+        if isinstance(stmt, (For, Let)):
+            counts.pop(stmt.var, None)
+        for e in exprs_of(stmt):
+            counts.update(_uses(e))
+        found = _found[stmt] = counts
+    return found
+
+
+def mentioning(stmt: Stmt, name: str) -> Iterator[Stmt]:
+    """The statement and those below it in which the name, as it stands outside, is free."""
+    stack = [stmt]
+    while stack:
+        top = stack.pop()
+        if name in mentions(top):
+            yield top
+            stack.extend(reversed(children_of(top)))
+
+
+def _uses(e: Expr) -> Iterator[str]:
+    if isinstance(e, Name):
+        yield e.name
+    for node in postorder(e):
+        for child in node.children:
+            if isinstance(child, Name):
+                yield child.name
