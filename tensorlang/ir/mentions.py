@@ -34,7 +34,8 @@ def mentioning(stmt: Stmt, name: str) -> Iterator[Stmt]:
         top = stack.pop()
         if name in mentions(top):
             yield top
-            stack.extend(reversed(children_of(top)))
+            if not (isinstance(top, (For, Let)) and top.var == name):
+                stack.extend(reversed(children_of(top)))
 
 
 def _uses(e: Expr) -> Iterator[str]:
