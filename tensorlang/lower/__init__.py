@@ -18,6 +18,7 @@ from tensorlang.lower.choose_placements import choose_placements
 from tensorlang.lower.infer_bounds import infer_bounds
 from tensorlang.lower.inline_funcs import inline_funcs
 from tensorlang.lower.merge_stages import merge_stages
+from tensorlang.lower.partition_loops import partition_loops
 from tensorlang.lower.place_stages import place_stages
 from tensorlang.lower.plan import Plan
 from tensorlang.lower.roll_updates import roll_updates
@@ -71,6 +72,7 @@ PASSES: tuple[Step, ...] = (
     ScheduledPass(merge_stages, _facts("simplified"), _facts("merged")),
     Pass(trim_loops, _facts("simplified"), _facts("guards-folded")),
     Pass(check_lanes, _facts("simplified"), _facts("lanes-legal")),
+    Pass(partition_loops, _facts("simplified", "guards-folded"), _facts("partitioned")),
     Pass(unroll_loops, _facts("simplified", "guards-folded"), _facts("unrolled")),
 )
 
@@ -98,7 +100,7 @@ def lower(
 def lower_stages(state: State) -> Stmt:
     """The loops as the schedule wrote them, before unrolling: for `loop_nest`."""
     names = [step.name for step in PASSES]
-    return _run(state, PASSES[: names.index("unroll_loops")], None).body
+    return _run(state, PASSES[: names.index("partition_loops")], None).body
 
 
 def _run(state: State, passes: tuple[Step, ...], trace: Trace | None) -> Program:

@@ -1,10 +1,13 @@
 """Shrink the region of each Func to what is needed where it is computed."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tensorlang.ir.printer import print_stmt
-from tensorlang.ir.regions import infer_regions
-from tensorlang.ir.stmt import Program, Stmt
+from tensorlang.ir.expr import Expr
+from tensorlang.ir.regions import REGION_PARTS, STORAGE_PARTS, infer_regions
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.stmt import Let, Program, Stmt, children_of
+from tensorlang.ir.walk import substitute
 from tensorlang.lower.plan import Plan
 
 # Regions of a rolling group settle in two or three rounds.
@@ -28,10 +31,27 @@ def infer_bounds(program: Program, plan: Plan) -> Program:
 
 def _settled(first: Stmt, outputs: frozenset[str], plan: Plan) -> Stmt:
     """Regions that follow from each other; those of the first round, if none are found."""
-    body = first
+    body, values = first, _values_of(first)
     for _ in range(_ROUNDS):
-        before = body
         body = infer_regions(body, outputs, known=True, widenings=plan.widenings)
-        if print_stmt(before) == print_stmt(body):
+        before, values = values, _values_of(body)
+        if all(a is b for a, b in zip(before, values, strict=True)):
             return body
     return first
+
+
+def _values_of(body: Stmt) -> list[Expr]:
+    """Every part of every region, in the names that are no regions.
+
+    Two rounds may say the same of equal regions in each other's names, and never in one text.
+    """
+    return list(_values(body, {}))
+
+
+def _values(stmt: Stmt, names: Mapping[str, Expr]) -> Iterator[Expr]:
+    if isinstance(stmt, Let) and stmt.var.rpartition(".")[2] in REGION_PARTS + STORAGE_PARTS:
+        value = simplify(substitute(stmt.value, names))
+        yield value
+        names = {**names, stmt.var: value}
+    for child in children_of(stmt):
+        yield from _values(child, names)

@@ -10,6 +10,7 @@ from tensorlang.ir.associativity import Operator, associative_operator
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Load, Select, Var
 from tensorlang.ir.functions import identity, maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen
+from tensorlang.ir.points import has_point
 from tensorlang.ir.printer import print_expr
 from tensorlang.ir.repair import NoRepairError, Rolled, repair_of
 from tensorlang.ir.stmt import (
@@ -79,7 +80,10 @@ class _Roll:
         self.identity = identity(operator, self.dtype)
         # A max or min of floats starts at an infinity, which must not enter a term.
         self.is_extreme = operator in ("max", "min") and self.dtype.is_float
-        self.has_where = self._domain(self.rolled_func).where is not None and self.is_extreme
+        (dim,), where = self._domain(self.rolled_func).dims, self._domain(self.rolled_func).where
+        self.nonempty = has_point(*dim, where)
+        # Whether a row of the domain has a point is known at once, or counted in the loop.
+        self.counts = where is not None and self.is_extreme and self.nonempty is None
 
     def _term(self, func: str) -> tuple[Operator, Expr, Store]:
         """The operator of a member's update, its term, and the store that holds it."""
@@ -122,14 +126,14 @@ class _Roll:
             if member != anchor:
                 update = self._on_slice(self.stages[member, 1], member, part)
                 inside.append(update if member == self.rolled_func else self._safe(update))
-        if self.has_where:
+        if self.counts:
             inside.append(self._see(part))
         body = block(*inside, self._safe(loop.body))
         for buffer in kept:
             body = Allocate(buffer, body)
         after = [s for member in self.group.members for s in self._poison(member)]
         whole = block(replace(loop, body=body), *after)
-        if self.has_where:
+        if self.counts:
             whole = self._with_seen(whole)
         return self._put(replace(self.stages[anchor, 1], body=whole))
 
@@ -345,14 +349,18 @@ class _Roll:
         load = next((e for e in found[1] if e.buffer == self.rolled_func), None)
         if load is None:
             return []
-        extent = self._domain(member).dims[0][2]
-        seen = Load(f"{self.rolled_func}_{_SEEN}", load.indices, 0, i32)
-        had_point = (
-            Compare("lt", Const(0, i32), seen) if self.has_where else Compare("lt", ZERO, extent)
-        )
-        none = Binary("and", Compare("eq", load, self.identity), had_point)
+        none = Binary("and", Compare("eq", load, self.identity), self._had_point(load))
         nan = Const(float("nan"), self._func(member).dtypes[0])
         return [self._in_pure_loops(member, "empty", lambda g: Select(none, nan, g))]
+
+    def _had_point(self, load: Load) -> Expr:
+        """Whether the domain of the row that is loaded had a point."""
+        rows = self._func(self.rolled_func).definitions[1].pure
+        if self.nonempty is None:
+            seen = Load(f"{load.buffer}_{_SEEN}", load.indices, 0, i32)
+            return Compare("lt", Const(0, i32), seen)
+        names = {v: e for v, e in zip(rows, load.indices, strict=True) if v is not None}
+        return substitute(self.nonempty, names)
 
     def _put(self, fused: Stage) -> Stmt:
         """The program with the group's loop in the anchor's place."""

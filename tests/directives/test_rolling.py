@@ -130,6 +130,53 @@ def test_a_domain_with_a_predicate_is_rolled_with_it(target):
     np.testing.assert_allclose(got, expected(s, v, causal=True), rtol=2e-6, atol=2e-6)
 
 
+def attention(causal: bool = True) -> Pipeline:
+    """Scaled dot products with a domain that depends on the row."""
+    q, k, v = Input("Q", f32, [M, 16]), Input("K", f32, [N, 16]), Input("V", f32, [N, 16])
+    e = RDom("e", 16)
+    score, m, p, total, out = Func("S"), Func("m"), Func("p"), Func("l"), Func("O")
+
+    def over(name: str) -> RDom:
+        r = RDom(name, N)
+        return r.where(r <= i) if causal else r
+
+    a, b, c = over("a"), over("b"), over("c")
+    score[i, j] = sum(q[i, e] * k[j, e], over=e)
+    m[i] = max(score[i, a], over=a)
+    p[i, j] = exp(score[i, j] - m[i])
+    total[i] = sum(p[i, b], over=b)
+    out[i, d] = sum(p[i, c] * v[c, d], over=c) / total[i]
+    return Pipeline("attention", inputs=[q, k, v], outputs={out: [M, 16]})
+
+
+def tiled(p: Pipeline, rows: int, slices: int) -> Schedule:
+    """Every step on tiles, as on a GPU."""
+    s = Schedule(p)
+    s["O"].split(i, "io", "ii", rows).reorder("io", "ii", d).gpu_blocks("io")
+    s["O"].vectorize("ii").vectorize(d)
+    s["O_sum"].compute_at("O", "io").vectorize(i).vectorize(d)
+    s["O_sum"].update().split("c", "co", "ci", slices).reorder("co", i, d, "ci")
+    s["O_sum"].update().vectorize(i).vectorize(d).vectorize("ci")
+    s["m"].rolling_update("O_sum", "co")
+    s["m"].vectorize(i).update().vectorize(i).vectorize("a")
+    s["l"].vectorize(i).update().vectorize(i).vectorize("b")
+    s["S"].compute_at("O_sum", "co").vectorize(i).vectorize(j)
+    s["S"].update().vectorize(i).vectorize(j).vectorize("e")
+    s["p"].compute_at("O_sum", "co").vectorize(i).vectorize(j)
+    return s
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("m", "n"), [(19, 19), (5, 30), (30, 5)])
+def test_tiles_of_a_domain_with_a_predicate_stay_whole_and_are_masked(target, m, n):
+    p = attention()
+    rng = np.random.default_rng(m)
+    q, k, v = (rng.standard_normal((x, 16)).astype(np.float32) for x in (m, n, n))
+    got = p.compile(tiled(p, 8, 4), target)(q, k, v)
+    want = expected(q @ k.T, v, causal=True)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 def test_slices_that_the_predicate_empties_are_skipped():
     p = weighted(causal=True)
     text = rolled(p, 4).loop_nest()

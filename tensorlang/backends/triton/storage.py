@@ -102,6 +102,9 @@ def _visit(stmt: Stmt, env: Environment, seen: dict[str, _Seen], spans: Spans) -
             found = _Seen(buffer, mins, spans.buffers[buffer.name], [None] * len(mins))
             if any(buffer.fold):
                 found.failure = "it is folded into a ring"
+            if buffer.name in seen:
+                # The same buffer in another part of a loop that was split.
+                found.failure = found.failure or seen[buffer.name].failure
             seen[buffer.name] = found
         case Store() if stmt.buffer in seen:
             _access(seen[stmt.buffer], stmt.indices, env, is_store=True)

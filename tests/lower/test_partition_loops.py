@@ -1,0 +1,59 @@
+"""Loops over tiles split where a mask that joins two lanes begins to matter."""
+
+import numpy as np
+import pytest
+
+from tensorlang.ir.stmt import For, If, Program, walk
+from tensorlang.lower.partition_loops import partition_loops
+from tensorlang.text.loop_ir import parse_program
+from tests.lower.between import executed, text
+
+ROWS = """
+program band(M, N; A: i32[M, N]) -> B: i32[M]:
+  for o in [0, (M + 3)//4):
+    vectorized i in [o*4, +4):
+      if i < M:
+        B[i] = 0:i32
+    for {kind} to in [0, (N + 2)//3):
+      vectorized i in [o*4, +4):
+        if i < M:
+          vectorized reduction j in [to*3, +3):
+            if j < N:
+              {guard}
+                B[i] = B[i] + A[i, j]
+"""
+
+
+def rows(guard: str, kind: str = "reduction") -> Program:
+    return parse_program(ROWS.format(guard=guard, kind=kind))
+
+
+def loops(program: Program) -> list[For]:
+    return [s for s in walk(program.body) if isinstance(s, For) and s.var == "to"]
+
+
+def guards(stmt: For) -> int:
+    return sum(isinstance(s, If) for s in walk(stmt))
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (9, 14), (14, 9), (0, 3), (5, 0)])
+@pytest.mark.parametrize(
+    ("guard", "pieces"), [("if j <= i:", 2), ("if i <= j:", 3), ("if i < j + 5:", 3)]
+)
+def test_a_mask_over_the_tile_is_left_at_the_boundary(guard: str, pieces: int, m: int, n: int):
+    before = rows(guard)
+    after = partition_loops(before)
+    assert len(loops(after)) == pieces
+    assert min(guards(loop) for loop in loops(after)) == 1
+    values = np.random.default_rng(m).integers(-9, 9, (m, n)).astype(np.int32)
+    assert np.array_equal(executed(before, values), executed(after, values))
+
+
+def test_the_boundary_of_a_causal_mask(golden) -> None:
+    golden(text(partition_loops(rows("if j <= i:"))))
+
+
+@pytest.mark.parametrize("guard", ["if 0 <= j:", "if A[i, j] < 3:i32:", "if j*j <= i:"])
+def test_tails_of_one_lane_and_what_is_not_linear_stay(guard: str) -> None:
+    before = rows(guard)
+    assert partition_loops(before) is before
