@@ -53,6 +53,9 @@ LAYERS: dict[str, set[str]] = {
     "autoschedule": _WHAT_AND_HOW | {"lower"},
     "pipeline": _EVERYTHING | {"recursion"},
     "autodiff": _EVERYTHING,
+    # Asked for by name, never by `import tensorlang`: so they may import torch at their top.
+    "torch": _EVERYTHING | {"autodiff"},
+    "nn": _EVERYTHING | {"autodiff", "tensorlang", "torch"},
     "module": _EVERYTHING,
     "testing": _EVERYTHING | {"tensorlang"},
     "cli": _EVERYTHING | {"tensorlang", "demo", "testing"},
@@ -83,7 +86,8 @@ AT_THE_TOP: dict[str, set[str] | None] = {
     "numpy": None,  # None: every layer
     "lark": {"text"},
     "hypothesis": {"testing"},
-    "torch": {"backends.triton"},  # which backends/__init__ loads when it first compiles for it
+    # backends/__init__ loads backends.triton when it first compiles for it; the others no one does.
+    "torch": {"backends.triton", "nn", "torch"},
     "triton": {"backends.triton"},
     "rich": {"demo"},
     "skimage": {"demo"},

@@ -185,7 +185,8 @@ def _comparisons(a: Expr, b: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 def _at_worst(form: Linear, scope: _Scope, joined: set[str]) -> Linear | None:
     """The smallest value of a form over the loops around it; notes which of them it mentions."""
-    for name, (first, last) in reversed(scope.ranges.items()):
+    for name in reversed(list(scope.ranges)):
+        first, last = scope.ranges[name]
         step = form.terms.get(Var(name), 0)
         if step:
             joined.add(name)

@@ -1,0 +1,162 @@
+"""A Pipeline as an operator of torch: shapes, gradients, compile, vmap, autocast."""
+
+import pytest
+import torch
+from torch.library import opcheck
+
+from tensorlang import (
+    DefinitionError,
+    Func,
+    Input,
+    Param,
+    Pipeline,
+    RDom,
+    ShapeError,
+    Size,
+    Var,
+    f32,
+    f64,
+    sigmoid,
+    sum,
+)
+from tensorlang.ir.types import DType
+from tensorlang.torch import custom_op
+
+pytestmark = pytest.mark.cc
+M, N, K = Size("M"), Size("N"), Size("K")
+i, j, k = Var("i"), Var("j"), RDom("k", K)
+
+
+def gated(x: DType, w: DType, bias: DType | None, *, gate: bool) -> Pipeline:
+    """x @ w + bias, times its own sigmoid."""
+    X, W, B = Input("x", x, [M, K]), Input("w", w, [K, N]), Input("bias", x, [N])
+    wide, h, out = f64 if x is f64 else f32, Func("h"), Func("out")
+    h[i, j] = sum(wide(X[i, k]) * wide(W[k, j]), over=k)
+    z = h[i, j] if bias is None else h[i, j] + wide(B[j])
+    out[i, j] = x(z * sigmoid(z) if gate else z)
+    inputs = [X, W] if bias is None else [X, W, B]
+    return Pipeline("gated", inputs=inputs, outputs={out: [M, N]})
+
+
+linear = custom_op("tensorlang_test::gated", gated, autocast=torch.float16)
+
+
+def tensors(dtype=torch.float64, grad=True):
+    torch.manual_seed(0)
+    shapes = (5, 3), (3, 4), (4,)
+    return [torch.randn(s, dtype=dtype, requires_grad=grad) for s in shapes]
+
+
+def eager(x, w, b, gate=True):
+    z = x @ w + (0 if b is None else b)
+    return torch.nn.functional.silu(z) if gate else z
+
+
+@pytest.mark.parametrize("gate", [True, False])
+def test_forward_and_gradient_are_those_of_torch(gate):
+    x, w, b = tensors()
+    torch.testing.assert_close(linear(x, w, b, gate), eager(x, w, b, gate))
+    torch.testing.assert_close(linear(x, w, None, gate), eager(x, w, None, gate))
+    assert torch.autograd.gradcheck(lambda *t: linear(*t, gate), (x, w, b))
+
+
+def test_only_the_gradients_that_are_asked_for_are_computed():
+    x, w, b = tensors()
+    (found,) = torch.autograd.grad(linear(x, w, b, True).sum(), [b])
+    (want,) = torch.autograd.grad(eager(x, w, b).sum(), [b])
+    torch.testing.assert_close(found, want)
+
+
+def test_gradients_may_be_strided_or_expanded():
+    x, w, b = tensors()
+    found = torch.autograd.grad(linear(x, w, b, True)[..., ::2].sum(), [x, w])
+    want = torch.autograd.grad(eager(x, w, b)[..., ::2].sum(), [x, w])
+    torch.testing.assert_close(found, want)
+
+
+def test_opcheck_passes():
+    x, w, b = tensors(torch.float32)
+    for bias in (b, None):
+        opcheck(linear, (x, w, bias, True))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_code_has_no_graph_break(backend):
+    x, w, b = tensors(torch.float32)
+    compiled = torch.compile(
+        lambda *t: linear(*t, True).exp(), backend=backend, fullgraph=True, dynamic=True
+    )
+    torch.testing.assert_close(compiled(x, w, b), eager(x, w, b).exp())
+    compiled(x, w, b).sum().backward()
+    want = torch.autograd.grad(eager(x, w, b).exp().sum(), [x, w, b])
+    torch.testing.assert_close([x.grad, w.grad, b.grad], list(want))
+
+
+def test_exported_code_keeps_the_operator():
+    class Model(torch.nn.Module):
+        def forward(self, x, w):
+            return linear(x, w, None, True) + 1
+
+    x, w, _ = tensors(torch.float32, grad=False)
+    program = torch.export.export(Model(), (x, w))
+    assert "tensorlang_test.gated" in program.graph_module.code
+    torch.testing.assert_close(program.module()(x, w), eager(x, w, None) + 1)
+
+
+def test_a_batch_is_mapped_over():
+    _, w, b = tensors(torch.float32)
+    many = torch.randn(3, 5, 3)
+    found = torch.vmap(lambda t: linear(t, w, b, True))(many)
+    torch.testing.assert_close(found, eager(many, w, b))
+
+
+def test_autocast_converts_the_tensors():
+    x, w, b = tensors(torch.float32, grad=False)
+    with torch.autocast("cpu", torch.float16):
+        assert linear(x, w, b, True).dtype is torch.float16
+
+
+def test_the_gradient_of_the_gradient_is_refused():
+    x, w, b = tensors()
+    (slope,) = torch.autograd.grad(linear(x, w, b, True).sum(), [x], create_graph=True)
+    with pytest.raises(RuntimeError, match="gated_backward"):
+        slope.sum().backward()
+
+
+def scaled():
+    x, factor, out = Input("x", f32, [2 * M]), Param("factor", f32), Func("halves")
+    out[i] = x[2 * i] * factor
+    return Pipeline("halves", inputs=[x], outputs={out: [M]})
+
+
+def test_a_pipeline_is_an_operator_with_its_params_last():
+    op = custom_op("tensorlang_test::halves", scaled())
+    x = torch.arange(6.0, requires_grad=True)
+    assert op(x, 3.0).tolist() == [0, 6, 12]
+    assert torch.autograd.grad(op(x, 3.0).sum(), [x])[0].tolist() == [3, 0, 3, 0, 3, 0]
+    opcheck(op, (x, 3.0))
+    with pytest.raises(DefinitionError, match="wrong-dtype"):
+        op(x.double(), 3.0)
+
+
+def test_zero_elements_are_no_special_case():
+    x, w, b = tensors(torch.float32)
+    assert linear(x[:0], w, b, True).shape == (0, 4)
+    empty = linear(x[:, :0], w[:0], b, False)
+    torch.testing.assert_close(empty, b.expand(5, 4))
+
+
+def test_what_torch_cannot_know_is_refused():
+    out = Func("ramp")
+    out[i] = f32(i)
+    op = custom_op(
+        "tensorlang_test::ramp", Pipeline("ramp", inputs=[Input("x", f32, [M])], outputs={out: [N]})
+    )
+    with pytest.raises(ShapeError, match="unknown-size"), torch._subclasses.FakeTensorMode():
+        op(torch.empty(3))
+
+    def untyped(x: DType, *, what: list) -> Pipeline:
+        raise NotImplementedError
+
+    with pytest.raises(DefinitionError, match="not-a-family"):
+        custom_op("tensorlang_test::untyped", untyped)
