@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from tensorlang.algorithm import Algorithm
-from tensorlang.directives import DIRECTIVES, Directive, State, hardware
+from tensorlang.directives import DIRECTIVES, Conditions, Directive, State, hardware
 from tensorlang.directives.bounds import AlignBounds, Bound, BoundExtent
 from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import Merge, RFactor
@@ -20,6 +20,7 @@ from tensorlang.directives.hardware import (
     WarpSpecialize,
 )
 from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tail, Tile, Unroll
+from tensorlang.directives.nest import Nest
 from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
 from tensorlang.directives.placement import (
     ComputeAt,
@@ -31,6 +32,7 @@ from tensorlang.directives.placement import (
 )
 from tensorlang.directives.rolling import RollingUpdate
 from tensorlang.directives.storage import AlignStorage, FoldStorage, Memory, StoreIn
+from tensorlang.directives.variants import Specialize
 from tensorlang.errors import InternalError, ScheduleError
 from tensorlang.ir.expr import Operand, as_expr
 from tensorlang.ir.loop_nest import loop_nest
@@ -69,11 +71,12 @@ FuncName: TypeAlias = str | Named
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A directive, and the stage that it was applied to."""
+    """A directive, and the stage, or the variant of one, that it was applied to."""
 
     func: str
     number: int
     directive: Directive
+    path: Conditions = ()
 
 
 class Schedule:
@@ -105,8 +108,11 @@ class Schedule:
         """The nests and placements that the directives make."""
         return self._state
 
-    def apply(self, func: str, number: int, directive: Directive) -> None:
-        """Check a directive and add it; a directive that is refused changes nothing."""
+    def apply(self, func: str, number: int, directive: Directive, path: Conditions = ()) -> None:
+        """Check a directive and add it; a directive that is refused changes nothing.
+
+        Args: path: the conditions of the variant that it is for.
+        """
         check_arguments(directive)
         if func in self._inputs and not directive.on_inputs:
             raise directive.error(
@@ -115,13 +121,16 @@ class Schedule:
                 why="it is given by the call, and nothing computes it",
                 fix=f"schedule a copy of it: s[{func}].in_(consumer)",
             )
+        if isinstance(directive, Specialize) and func not in self._inputs:
+            if self._state.nests[func, number].at((*path, directive.condition)) is not None:
+                return  # It leads to the variant that is there.
         before = self._state.snapshot()
         try:
-            directive.apply(self._state, (func, number))
+            self._state.apply(directive, (func, number), path)
         except ScheduleError:
             self._state.restore(before)
             raise
-        self.applied = (*self.applied, Applied(func, number, directive))
+        self.applied = (*self.applied, Applied(func, number, directive, path))
 
     def copy(self) -> "Schedule":
         """A Schedule with the same directives, which can then go its own way."""
@@ -139,18 +148,22 @@ class Schedule:
         return f"<Schedule of {self.algorithm.name!r}: {len(self.applied)} directives>"
 
     def _lines(self) -> Iterable[str]:
-        line, stage = "", ("", -1)
+        nothing: tuple[str, int, Conditions] = ("", -1, ())
+        line, stage = "", nothing
         for a in self.applied:
-            if (a.func, a.number) != stage:
+            if not _is_same(stage, a):
                 if line:
                     yield line
-                stage = (a.func, a.number)
                 line = f"s[{a.func}]" + (f".update({a.number - 1})" if a.number else "")
+                line += "".join(f".{Specialize(condition).text()}" for condition in a.path)
+            stage = (a.func, a.number, a.path)
             line += f".{a.directive.text()}"
+            if isinstance(a.directive, Specialize):
+                stage = (a.func, a.number, (*a.path, a.directive.condition))
             made = a.directive.makes(a.func)
             if made is not None:
                 yield f"{made} = {line}"
-                line, stage = "", ("", -1)
+                line, stage = "", nothing
         if line:
             yield line
 
@@ -184,7 +197,7 @@ class Schedule:
     @staticmethod
     def of_calls(algorithm: Algorithm, calls: Iterable[DirectiveCall]) -> "Schedule":
         """The Schedule that the calls of a text write."""
-        return _written(algorithm, ((c.func, c.number, directive_of(c, algorithm)) for c in calls))
+        return _written(algorithm, (_applied(c, algorithm) for c in calls))
 
     def on(self, pipeline: HasAlgorithm | Algorithm) -> "Schedule":
         """The same directives, by name, on another algorithm, such as this one after a change.
@@ -193,7 +206,7 @@ class Schedule:
             directive does that is not legal there.
         """
         algorithm = _algorithm_of(pipeline)
-        return _written(algorithm, ((a.func, a.number, a.directive) for a in self.applied))
+        return _written(algorithm, self.applied)
 
     def save(self, path: str | Path) -> None:
         """Write the schedule as text, with the version of its language in the first line."""
@@ -216,16 +229,21 @@ class Schedule:
 class Stage:
     """One stage of a Func in a Schedule: what directives are called on.  They chain."""
 
-    __slots__ = ("_func", "_number", "_schedule")
+    __slots__ = ("_func", "_number", "_path", "_schedule")
 
-    def __init__(self, schedule: Schedule, func: str, number: int) -> None:
-        self._schedule, self._func, self._number = schedule, func, number
+    def __init__(self, schedule: Schedule, func: str, number: int, path: Conditions = ()) -> None:
+        self._schedule, self._func, self._number, self._path = schedule, func, number, path
 
     def __repr__(self) -> str:
-        return f"<stage {self._number} of {self._func!r}: {self._nest().show()}>"
+        return f"<stage {self._number} of {self._func!r}: {self.nest.show()}>"
 
-    def _nest(self) -> Any:
-        return self._schedule.state.nests[self._func, self._number]
+    @property
+    def nest(self) -> Nest:
+        """Its loops, as the directives have made them so far."""
+        found = self._schedule.state.nests[self._func, self._number].at(self._path)
+        if found is None:
+            raise InternalError(f"{self._func!r} has lost a variant")
+        return found
 
     def update(self, number: int = 0) -> "Stage":
         """The update definition `number`, counted from 0, as the stage to schedule."""
@@ -234,7 +252,7 @@ class Stage:
 
     def _apply(self, directive: Directive) -> "Stage":
         directive = replace(directive, span=caller_span())
-        self._schedule.apply(self._func, self._number, directive)
+        self._schedule.apply(self._func, self._number, directive, self._path)
         return self
 
     def split(
@@ -317,6 +335,11 @@ class Stage:
 
     def align_bounds(self, var: LoopName, modulus: int, remainder: int = 0) -> "Stage":
         return self._apply(AlignBounds(_name(var), modulus, remainder))
+
+    def specialize(self, condition: Operand) -> "Stage":
+        made = Specialize(as_expr(condition))
+        self._apply(made)
+        return Stage(self._schedule, self._func, self._number, (*self._path, made.condition))
 
     def rfactor(self, var: LoopName, factored: LoopName, *, merge: Merge = "kernel") -> "Derived":
         return self._make(RFactor(_name(var), _name(factored), merge))
@@ -409,24 +432,37 @@ def _loop_names(directive: Directive) -> Iterable[str]:
 def _replayed(algorithm: Algorithm, applied: tuple[Applied, ...]) -> Schedule:
     made = Schedule(algorithm)
     for a in applied:
-        made.apply(a.func, a.number, a.directive)
+        made.apply(a.func, a.number, a.directive, a.path)
     return made
 
 
-def _written(algorithm: Algorithm, steps: Iterable[tuple[str, int, Directive]]) -> Schedule:
+def _applied(call: DirectiveCall, algorithm: Algorithm) -> Applied:
+    """What a call of a text applies, and where."""
+    outer = (directive_of(c, algorithm) for c in call.inside)
+    path = tuple(d.condition for d in outer if isinstance(d, Specialize))
+    return Applied(call.func, call.number, directive_of(call, algorithm), path)
+
+
+def _is_same(stage: tuple[str, int, Conditions], a: Applied) -> bool:
+    """Whether a directive goes on where a chain stands."""
+    same = (a.func, a.number, len(a.path)) == (stage[0], stage[1], len(stage[2]))
+    return same and all(x is y for x, y in zip(a.path, stage[2], strict=True))
+
+
+def _written(algorithm: Algorithm, steps: Iterable[Applied]) -> Schedule:
     """The directives applied in order; all that names what the algorithm lacks is one error."""
     made = Schedule(algorithm)
     missing: dict[tuple[str, int], ScheduleError] = {}
-    for func, number, directive in steps:
-        if (func, number) in missing:
+    for a in steps:
+        if (a.func, a.number) in missing:
             continue  # What follows on such a stage may lack what the directive would have made.
         try:
-            check_stage(made.state, func, number, directive.span)
-            made.apply(func, number, directive)
+            check_stage(made.state, a.func, a.number, a.directive.span)
+            made.apply(a.func, a.number, a.directive, a.path)
         except ScheduleError as error:
             if error.code not in MISFITS:
                 raise
-            missing[func, number] = error
+            missing[a.func, a.number] = error
     if missing:
         raise misfit(algorithm, list(missing.values()))
     return made

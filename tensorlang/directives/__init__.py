@@ -23,7 +23,7 @@ from tensorlang.directives.hardware import (
     WarpSpecialize,
 )
 from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tile, Unroll
-from tensorlang.directives.nest import Binding, Loop, Nest
+from tensorlang.directives.nest import Binding, Conditions, Loop, Nest, Variant
 from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
 from tensorlang.directives.placement import (
     ComputeAt,
@@ -35,6 +35,7 @@ from tensorlang.directives.placement import (
 )
 from tensorlang.directives.rolling import RollingUpdate
 from tensorlang.directives.storage import AlignStorage, FoldStorage, StoreIn
+from tensorlang.directives.variants import Specialize
 
 DIRECTIVES: dict[str, type[Directive]] = {
     d.keyword: d
@@ -45,6 +46,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(StoreIn, FoldStorage, AlignStorage),
         *(Bound, BoundExtent, AlignBounds),
         *(RFactor, In, CloneIn, RollingUpdate),
+        Specialize,
         *(PipelineLoop, GpuWarps, GpuRegisters, WarpSpecialize, LoadWith, StoreWith, Cache),
     )
 }
@@ -58,8 +60,10 @@ __all__ = [
     "Loop",
     "Merge",
     "Nest",
+    "Conditions",
     "Placement",
     "Rolling",
     "State",
     "Storage",
+    "Variant",
 ]

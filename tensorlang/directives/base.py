@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from tensorlang.algorithm import Algorithm, FuncRecord
-from tensorlang.directives.nest import Loop, Nest, default_nest
+from tensorlang.directives.nest import Conditions, Loop, Nest, default_nest
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.expr_text import print_bare, print_expr
@@ -141,6 +141,29 @@ class State:
         for number in range(len(made.definitions)):
             self.nests[made.name, number] = default_nest(made, number)
 
+    def apply(self, directive: "Directive", stage: tuple[str, int], path: Conditions = ()) -> None:
+        """Apply a directive to a stage, or to the variant of it that `path` leads to."""
+        if not path:
+            directive.apply(self, stage)
+            return
+        whole = self.nests[stage]
+        variant = whole.at(path)
+        if variant is None or not directive.on_variants:
+            raise directive.error(
+                "not-on-a-variant",
+                f"cannot {directive.keyword} where {print_expr(path[-1], told=True)} alone",
+                why="there is no such variant"
+                if variant is None
+                else "a variant has loops of its own; what is about the Func is about all of them",
+                fix=f"specialize {whole.stage!r} on it first"
+                if variant is None
+                else f"s[{stage[0]}].{directive.text()}",
+                nest=whole,
+            )
+        self.nests[stage] = variant
+        directive.apply(self, stage)
+        self.nests[stage] = whole.with_at(path, self.nests[stage])
+
     def stages(self, func: str) -> tuple[Nest, ...]:
         """The nests of all the stages of a Func, in order."""
         return tuple(self.nests[func, n] for n in range(len(self.funcs[func].definitions)))
@@ -153,6 +176,8 @@ class Directive:
     keyword: ClassVar[str] = ""
     # Whether an Input may stand in the place of a Func.
     on_inputs: ClassVar[bool] = False
+    # Whether it is about the loops of one variant, and not about the Func as a whole.
+    on_variants: ClassVar[bool] = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:

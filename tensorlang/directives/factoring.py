@@ -82,6 +82,14 @@ class RFactor(Directive):
                 fix="rfactor a loop that comes from an RDom variable",
                 nest=nest,
             )
+        if nest.variants:
+            raise self.error(
+                "loops-scheduled",
+                what,
+                why="it is specialized already, and the update is about to change",
+                fix="rfactor first, then specialize",
+                nest=nest,
+            )
         scheduled = [b.name for b in nest.bindings if b.name in pure]
         if scheduled or any(nest.needed_by(inner) for inner in nest.loops):
             raise self.error(

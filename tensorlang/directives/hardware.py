@@ -19,6 +19,7 @@ class PipelineLoop(Directive):
     """
 
     keyword: ClassVar[str] = "pipeline"
+    on_variants: ClassVar[bool] = True
     var: str
     stages: int = 2
 
@@ -66,6 +67,7 @@ class GpuWarps(Directive):
     """Run each program of the stage's kernel on `warps` warps of 32 threads (a power of two)."""
 
     keyword: ClassVar[str] = "gpu_warps"
+    on_variants: ClassVar[bool] = True
     warps: int
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
@@ -85,6 +87,7 @@ class GpuRegisters(Directive):
     """Let each thread of the stage's kernel use at most `registers` registers."""
 
     keyword: ClassVar[str] = "gpu_registers"
+    on_variants: ClassVar[bool] = True
     registers: int
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
@@ -104,6 +107,7 @@ class WarpSpecialize(Directive):
     """Let some warps load what others compute with, in the serial loop `var`."""
 
     keyword: ClassVar[str] = "warp_specialize"
+    on_variants: ClassVar[bool] = True
     var: str
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:

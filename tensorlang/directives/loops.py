@@ -37,6 +37,7 @@ class Split(Directive):
     """
 
     keyword: ClassVar[str] = "split"
+    on_variants: ClassVar[bool] = True
     old: str
     outer: str
     inner: str
@@ -120,6 +121,7 @@ class Tile(Directive):
     """split(x, xo, xi, fx); split(y, yo, yi, fy); reorder(xo, yo, xi, yi)"""
 
     keyword: ClassVar[str] = "tile"
+    on_variants: ClassVar[bool] = True
     x: str
     y: str
     xo: str
@@ -147,6 +149,7 @@ class Fuse(Directive):
     """
 
     keyword: ClassVar[str] = "fuse"
+    on_variants: ClassVar[bool] = True
     outer: str
     inner: str
     fused: str
@@ -242,6 +245,7 @@ class Reorder(Directive):
     """The named loops change places so that they stand in the given order, outermost first."""
 
     keyword: ClassVar[str] = "reorder"
+    on_variants: ClassVar[bool] = True
     order: tuple[str, ...]
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
@@ -290,6 +294,7 @@ class Rename(Directive):
     """for x: s   ->   for y: s[x := y]"""
 
     keyword: ClassVar[str] = "rename"
+    on_variants: ClassVar[bool] = True
     old: str
     new: str
 
@@ -310,6 +315,7 @@ class Serial(Directive):
     """The iterations run one after the other (the default)."""
 
     keyword: ClassVar[str] = "serial"
+    on_variants: ClassVar[bool] = True
     var: str
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
@@ -325,6 +331,7 @@ class Unroll(Directive):
     """for x in [m, m + n): s   ->   s[x := m]; ...; s[x := m + n - 1]     (n a constant)"""
 
     keyword: ClassVar[str] = "unroll"
+    on_variants: ClassVar[bool] = True
     var: str
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:

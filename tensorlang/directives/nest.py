@@ -8,6 +8,7 @@ by the Binding's guard.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from tensorlang.algorithm import Definition, FuncRecord
 from tensorlang.ir.expr import Binary, Const, Expr, Var
@@ -62,6 +63,19 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """The loops of a stage where `condition` holds, and that of no variant before."""
+
+    condition: Expr
+    nest: "Nest"
+    span: Span | None = field(default=None, kw_only=True, repr=False)
+
+
+# The conditions that lead to a variant, from the outside in; none: to the stage itself.
+Conditions: TypeAlias = tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Nest:
     """The loops of stage `number` of `func`.
 
@@ -75,6 +89,7 @@ class Nest:
     bindings: tuple[Binding, ...] = ()
     # The loops that come from the domain, in the order in which the definition runs them.
     sequence: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
 
     @property
     def stage(self) -> str:
@@ -85,6 +100,27 @@ class Nest:
 
     def find(self, name: str) -> Loop | None:
         return next((loop for loop in self.loops if loop.name == name), None)
+
+    def everywhere(self) -> "tuple[Nest, ...]":
+        """This nest, and those of all its variants."""
+        return (self, *(n for v in self.variants for n in v.nest.everywhere()))
+
+    def at(self, path: Conditions) -> "Nest | None":
+        """The nest of the variant that these conditions lead to; None: there is none."""
+        if not path:
+            return self
+        found = next((v.nest for v in self.variants if v.condition is path[0]), None)
+        return found and found.at(path[1:])
+
+    def with_at(self, path: Conditions, nest: "Nest") -> "Nest":
+        """This nest with another in the place of a variant."""
+        if not path:
+            return nest
+        variants = tuple(
+            replace(v, nest=v.nest.with_at(path[1:], nest)) if v.condition is path[0] else v
+            for v in self.variants
+        )
+        return replace(self, variants=variants)
 
     def needed_by(self, loop: Loop) -> frozenset[str]:
         """The loops on which the range of a loop depends, also through what was split or fused."""

@@ -57,6 +57,7 @@ class Parallel(Directive):
     """
 
     keyword: ClassVar[str] = "parallel"
+    on_variants: ClassVar[bool] = True
     var: str
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
@@ -68,6 +69,7 @@ class GpuBlocks(Directive):
     """gpu_block x, y: s     the loops become program ids, the last one named the fastest"""
 
     keyword: ClassVar[str] = "gpu_blocks"
+    on_variants: ClassVar[bool] = True
     vars: tuple[str, ...]
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
@@ -84,6 +86,7 @@ class Vectorize(Directive):
     """
 
     keyword: ClassVar[str] = "vectorize"
+    on_variants: ClassVar[bool] = True
     var: str
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:

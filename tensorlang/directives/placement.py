@@ -35,7 +35,7 @@ def _check_level(directive: Directive, state: State, func: str, level: Level) ->
             + ("itself" if level.func == func else "no Func of the Pipeline"),
             fix=f"its consumers are {', '.join(state.algorithm.consumers(func)) or 'none'}",
         )
-    nests = state.stages(level.func)
+    nests = tuple(n for nest in state.stages(level.func) for n in nest.everywhere())
     if not any(nest.find(level.loop) for nest in nests):
         names = dict.fromkeys(name for nest in nests for name in nest.names())
         raise directive.error(

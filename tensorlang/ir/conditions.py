@@ -63,3 +63,14 @@ def as_index(e: Expr) -> Expr:
     if isinstance(e, Const):
         return Const(int(e.value), index)
     return Cast(index, e)
+
+
+def multiple_of(condition: Expr) -> tuple[Expr, int] | None:
+    """(x, n) for x % n == 0, where n is a number of at least 2."""
+    match condition:
+        case Compare(op="eq", a=Binary(op="mod", a=x, b=Const(value=n)), b=Const(value=0)) if (
+            x.dtype is index and n > 1
+        ):
+            return x, int(n)
+        case _:
+            return None

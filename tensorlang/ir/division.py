@@ -54,6 +54,13 @@ def mod(x: Linear, n: Linear, known: Known) -> Linear:
 def _constant_floordiv(x: Linear, n: int, known: Known) -> Linear:
     # (n*q + r)//n -> q + r//n
     whole, rest = x.divided(n)
+    if known.multiples:
+        # (n*k + r)//n -> k + r//n   where c*y == n*k, since y is known to be a multiple
+        for atom, of in _known_multiples(rest, n, known):
+            quotient = Binary("floordiv", atom, Const(of, atom.dtype))
+            whole = whole + single(quotient, rest.terms[atom] * of // n)
+            rest = rest.without(atom)
+        whole, rest = whole.shifted(rest.constant // n), rest.shifted(-(rest.constant // n) * n)
     if not rest.terms:
         return whole
     # (g*y + c)//(g*m) -> (y + c//g)//m
@@ -90,6 +97,8 @@ def _nested_floordiv(rest: Linear, n: int, known: Known) -> Linear:
 def _constant_mod(x: Linear, n: int, known: Known) -> Linear:
     # (n*q + r)%n -> r%n
     rest = _unfolded(x.divided(n)[1], n)
+    for atom, _ in _known_multiples(rest, n, known):
+        rest = rest.without(atom)
     if not rest.terms:
         return constant(rest.constant % n)
     # (g*y + c)%(g*m) -> g*((y + c//g)%m) + c%g
@@ -107,6 +116,12 @@ def _constant_mod(x: Linear, n: int, known: Known) -> Linear:
         return rest.shifted(-period * n)
     atom = next(iter(rest.terms))
     return single(Binary("mod", to_expr(rest), Const(n, atom.dtype)))
+
+
+def _known_multiples(rest: Linear, n: int, known: Known) -> list[tuple[Expr, int]]:
+    """The atoms whose terms n divides, and the number that each is known to be a multiple of."""
+    found = ((atom, known.multiples.get(atom, 1), c) for atom, c in rest.terms.items())
+    return [(atom, of) for atom, of, c in found if of > 1 and c * of % n == 0]
 
 
 def _unfolded(rest: Linear, n: int) -> Linear:

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tensorlang.ir.conditions import conjuncts_of, forms_of, negated
+from tensorlang.ir.conditions import conjuncts_of, forms_of, multiple_of, negated
 from tensorlang.ir.consequences import consequences, with_consequences
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Operand, Unary, Var, as_expr
 from tensorlang.ir.inequality import Known
-from tensorlang.ir.linear import Linear, to_linear
+from tensorlang.ir.linear import Linear, single, to_linear
 from tensorlang.ir.rewriter import Rewriter
 from tensorlang.ir.types import index
 
@@ -43,7 +43,7 @@ class Facts:
 
     def with_range(self, name: str, min: Operand, extent: Operand) -> "Facts":
         """Also min <= name < min + extent; that `name` has a value means extent >= 1."""
-        first, size = _form(as_expr(min, index)), _form(as_expr(extent, index))
+        first, size = self._form(as_expr(min, index)), self._form(as_expr(extent, index))
         this = to_linear(Var(name))
         last = (first + size).shifted(-1)
         return self._bound(name, (size.shifted(-1), this - first, last - this))
@@ -52,7 +52,7 @@ class Facts:
         """Also name == value, as a Let says; of a value that is no index, nothing."""
         if value.dtype is not index:
             return self._forget(name)
-        difference = to_linear(Var(name)) - _form(value)
+        difference = to_linear(Var(name)) - self._form(value)
         return self._bound(name, (difference, -difference))
 
     def with_bounds(self, name: str, lo: Expr | None, hi: Expr | None) -> "Facts":
@@ -69,11 +69,11 @@ class Facts:
         this = to_linear(Var(name))
         forms: list[Linear] = []
         if lo is not None:
-            forms.append(this - _form(lo))
+            forms.append(this - self._form(lo))
         if hi is not None:
-            forms.append(_form(hi) - this)
+            forms.append(self._form(hi) - this)
         if lo is not None and hi is not None:
-            forms.append(_form(hi) - _form(lo))
+            forms.append(self._form(hi) - self._form(lo))
         ranks = {name: len(self.known.ranks) + 1, **self.known.ranks}
         return Facts(with_consequences(self.known.plus((), ranks), forms), self.conditions)
 
@@ -83,6 +83,10 @@ class Facts:
         known = self.known
         for part in plain:
             known = with_consequences(known, _forms(part))
+            if (multiple := multiple_of(part)) is not None:
+                atom, n = multiple
+                whole = single(atom) - single(Binary("floordiv", atom, Const(n, index)), n)
+                known = with_consequences(known.with_multiple(atom, n), (whole, -whole))
         for part in plain:
             if isinstance(part, Compare) and part.op == "ne" and part.a.dtype.is_integer:
                 known = with_consequences(known, _apart(part, known))
@@ -93,6 +97,10 @@ class Facts:
         ranks = {**facts.known.ranks, name: len(facts.known.ranks) + 1}
         known = facts.known.plus((), ranks)
         return Facts(with_consequences(known, forms), facts.conditions)
+
+    def _form(self, e: Expr) -> Linear:
+        """An index as a form; what divides without a rest is divided."""
+        return to_linear(self.simplified(e) if self.known.multiples else canonical(e))
 
     def _forget(self, name: str) -> "Facts":
         """Without what was said of another variable of this name."""
@@ -130,10 +138,6 @@ class Facts:
     def simplified(self, e: Expr) -> Expr:
         """`e` rewritten under these facts."""
         return Rewriter(self.known, self.holds, self.rewritten)(e)
-
-
-def _form(e: Expr) -> Linear:
-    return to_linear(canonical(e))
 
 
 # Ranges come in nests: scopes that share an outer loop share what follows from it.

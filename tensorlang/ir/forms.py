@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import lcm
 from typing import Self
 
 from tensorlang.ir.expr import Expr
@@ -22,6 +23,8 @@ class Forms:
     forms: Mapping[Expr, tuple[Linear, ...]] = field(default_factory=dict[Expr, tuple[Linear, ...]])
     ends: Mapping[Expr, Range] = field(default_factory=dict[Expr, Range])
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+    # Atoms that are known to be multiples of a number.
+    multiples: Mapping[Expr, int] = field(default_factory=dict[Expr, int])
     _ranges: dict[Expr, Range] = field(default_factory=dict[Expr, Range])
     _ranked: dict[Expr, tuple[int, bool]] = field(default_factory=dict[Expr, tuple[int, bool]])
     _points: list[list[Point]] = field(default_factory=list[list[Point]])
@@ -37,7 +40,8 @@ class Forms:
                 if len(found) < _FORMS_OF_A_TERM:
                     kept[term] = (*found, form)
                 ends[term] = intersect(ends.get(term, UNKNOWN), self._end(form, term))
-        return type(self)(kept, ends, self.ranks if ranks is None else ranks)
+        ranks = self.ranks if ranks is None else ranks
+        return type(self)(kept, ends, ranks, self.multiples)
 
     def points(self) -> list[Point]:
         """Points at which all the forms hold, chosen when first asked for."""
@@ -57,7 +61,13 @@ class Forms:
         left = {form.key(): form for forms in self.forms.values() for form in forms}
         kept = [f for f in left.values() if not any(name in term.free for term in f.terms)]
         ranks = {other: rank for other, rank in self.ranks.items() if other != name}
-        return type(self)().plus(kept, ranks)
+        multiples = {e: n for e, n in self.multiples.items() if name not in e.free}
+        return type(self)(multiples=multiples).plus(kept, ranks)
+
+    def with_multiple(self, atom: Expr, n: int) -> Self:
+        """This, and that `atom` is a multiple of n."""
+        multiples = {**self.multiples, atom: lcm(n, self.multiples.get(atom, 1))}
+        return type(self)(self.forms, self.ends, self.ranks, multiples)
 
     def _end(self, form: Linear, term: Expr) -> Range:
         """What `form` >= 0 says of `term` alone, its other terms being anywhere in their ranges."""

@@ -1,6 +1,10 @@
 """Simplifying statements: every expression under what the loops, Lets and Ifs around it say."""
 
-from tensorlang.ir.expr import Binary, Const, Expr, Name
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tensorlang.ir.conditions import conjuncts_of
+from tensorlang.ir.expr import Binary, Compare, Const, Expr, Name, Param, Size, Unary
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.mentions import mentioning, mentions
 from tensorlang.ir.simplify import simplify
@@ -16,6 +20,7 @@ from tensorlang.ir.stmt import (
     map_children,
     map_exprs,
 )
+from tensorlang.ir.types import bool_
 from tensorlang.ir.walk import substitute
 
 _NOTHING = Block(())
@@ -68,7 +73,25 @@ def _for(stmt: For, facts: Facts) -> Stmt:
 def _if(stmt: If, facts: Facts) -> Stmt:
     if isinstance(stmt.condition, Const):
         return simplify_stmt(stmt.body, facts) if stmt.condition.value else _NOTHING
+    for name, value in _fixed_names(stmt.condition):
+        stmt = replace(stmt, body=_substituted(stmt.body, name, value))
     return _around(stmt, facts.assume(stmt.condition))
+
+
+def _fixed_names(condition: Expr) -> Iterator[tuple[str, Const]]:
+    """The Sizes and Params that are one number where a condition holds."""
+    for part in conjuncts_of(condition):
+        match part:
+            case Compare(op="eq", a=(Size() | Param()) as name, b=Const() as value):
+                # Of a float 0 the sign is not known.
+                if value.dtype is name.dtype and (not value.dtype.is_float or value.value):
+                    yield name.name, value
+            case Param() if part.dtype.is_bool:
+                yield part.name, Const(True, bool_)
+            case Unary(op="not", a=Param() as name):
+                yield name.name, Const(False, bool_)
+            case _:
+                pass
 
 
 def _block(stmt: Block, facts: Facts) -> Stmt:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Literal, TypeAlias
 
-from tensorlang.ir.expr import Expr, Param, Size
+from tensorlang.ir.expr import Expr, Param, Size, Unary
 from tensorlang.ir.types import DType
 from tensorlang.span import Span
 
@@ -247,6 +247,14 @@ def block(*statements: Stmt) -> Stmt:
     for s in statements:
         flat.extend(s.statements if isinstance(s, Block) else (s,))
     return flat[0] if len(flat) == 1 else Block(tuple(flat))
+
+
+def is_otherwise(first: Stmt, second: Stmt) -> bool:
+    """Whether the two are `if c: ...` and `if ~c: ...`, as written: only one of them runs."""
+    if not (isinstance(first, If) and isinstance(second, If)):
+        return False
+    other = second.condition
+    return isinstance(other, Unary) and other.op == "not" and other.a is first.condition
 
 
 def touches(stmt: Stmt, buffer: str) -> bool:

@@ -95,8 +95,22 @@ class _Inside:
 
 
 def _stage(func: FuncRecord, number: int, nest: Nest) -> Stage:
-    """The loops of one stage, with each binding and guard just inside the last loop it needs."""
-    definition = func.definitions[number]
+    """The loops of one stage."""
+    body = _variants(func, func.definitions[number], nest)
+    return Stage(func.name, number, body, span=func.definitions[number].span)
+
+
+def _variants(func: FuncRecord, definition: Definition, nest: Nest) -> Stmt:
+    """if c: loops of its variant; if ~c: the others"""
+    body = _loops(func, definition, nest)
+    for variant in reversed(nest.variants):
+        chosen = _variants(func, definition, variant.nest)
+        body = block(If(variant.condition, chosen), If(~variant.condition, body))
+    return body
+
+
+def _loops(func: FuncRecord, definition: Definition, nest: Nest) -> Stmt:
+    """The loops of one nest, with each binding and guard just inside the last loop it needs."""
     qualified = {name: Var(f"{func.name}.{name}") for name in _names(nest)}
     inside = _inside(func, definition, nest)
     order = Order(definition, nest)
@@ -117,7 +131,7 @@ def _stage(func: FuncRecord, number: int, nest: Nest) -> Stage:
                 loop.hints,
                 span=loop.span,
             )
-    return Stage(func.name, number, body, span=definition.span)
+    return body
 
 
 def _names(nest: Nest) -> Iterable[str]:

@@ -19,9 +19,31 @@ def check_schedule(plan: Plan) -> None:
     for func, placement in plan.placements.items():
         if not placement.inline and placement.store is not None:
             _check_store(plan, func)
-    for nest in plan.nests.values():
-        _check_blocks(nest)
-        _check_parallel(plan, nest)
+    for whole in plan.nests.values():
+        for nest in whole.everywhere():
+            _check_blocks(nest)
+            _check_parallel(plan, nest)
+    _check_variants(plan)
+
+
+def _check_variants(plan: Plan) -> None:
+    """A stage that shares its loops with another has one set of them.
+
+    Raises: ScheduleError: variants-not-shared.
+    """
+    shared = {stage for merge in plan.merges for stage in (merge.stage, merge.into)}
+    shared |= {(name, n) for group in plan.groups for name in group.members for n in (0, 1)}
+    for stage in sorted(shared):
+        nest = plan.nests.get(stage)
+        if nest is not None and nest.variants:
+            raise ScheduleError(
+                "variants-not-shared",
+                f"cannot specialize {nest.stage!r}",
+                why="it shares its loops with another stage (compute_with, rolling_update)",
+                fix="specialize the Func at whose loop both are computed",
+                span=nest.variants[0].span,
+                nest=nest.show(),
+            )
 
 
 def _check_store(plan: Plan, func: str) -> None:

@@ -62,10 +62,14 @@ def _users(algorithm: Algorithm, chosen: Mapping[str, Placement], name: str) -> 
 
 
 def _innermost(user: str, nest: Nest) -> Level | None:
-    """The innermost loop outside all vectorized ones."""
-    level = None
-    for loop in nest.loops:
-        if loop.kind is LoopKind.VECTORIZED:
-            break
-        level = Level(user, loop.name)
-    return level
+    """The innermost loop outside all vectorized ones, in every variant."""
+    others = [_outside_lanes(variant) for variant in nest.everywhere()[1:]]
+    common = [name for name in _outside_lanes(nest) if all(name in other for other in others)]
+    return Level(user, common[-1]) if common else None
+
+
+def _outside_lanes(nest: Nest) -> list[str]:
+    """The loops outside all vectorized ones, outermost first."""
+    kinds = [loop.kind for loop in nest.loops]
+    lanes = LoopKind.VECTORIZED
+    return list(nest.names()[: kinds.index(lanes) if lanes in kinds else len(kinds)])

@@ -1,6 +1,6 @@
 """Move each Func to the loop that computes it, and its storage to where it is kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -18,7 +18,9 @@ from tensorlang.ir.stmt import (
     Stage,
     Stmt,
     block,
+    children_of,
     exprs_of,
+    is_otherwise,
     map_children,
     touches,
     walk,
@@ -113,14 +115,32 @@ def _at(
         return make(body)
     var = f"{level.func}.{level.loop}"
     loops = [s for s in walk(body) if isinstance(s, For) and s.var == var and touches(s.body, func)]
-    if len(loops) != 1 or touches(_swap(body, loops[0], Block(())), func):
-        raise _consumer_outside(func, placement, level, len(loops))
-    (loop,) = loops
-    return _swap(body, loop, replace(loop, body=_inside_guards(loop.body, func, make)))
+    made: Made = {loop: replace(loop, body=_inside_guards(loop.body, func, make)) for loop in loops}
+    outside = _swap(body, dict.fromkeys(loops, Block(())))
+    at_once = _most_that_run(body, made)
+    if at_once != 1 or touches(outside, func):
+        raise _consumer_outside(func, placement, level, at_once)
+    return _swap(body, made)
 
 
-def _swap(body: Stmt, old: Stmt, new: Stmt) -> Stmt:
-    return new if body is old else map_children(body, lambda child: _swap(child, old, new))
+Made: TypeAlias = Mapping[For, Stmt]
+
+
+def _swap(body: Stmt, made: Made) -> Stmt:
+    if isinstance(body, For) and body in made:
+        return made[body]
+    return map_children(body, lambda child: _swap(child, made))
+
+
+def _most_that_run(stmt: Stmt, loops: Made) -> int:
+    """How many of the loops one call can reach: of the two sides of a condition only one."""
+    if isinstance(stmt, For) and stmt in loops:
+        return 1
+    counts = [_most_that_run(s, loops) for s in children_of(stmt)]
+    parts = children_of(stmt)
+    if len(parts) == 2 and is_otherwise(*parts):
+        return max(counts)
+    return sum(counts)
 
 
 def _inside_guards(stmt: Stmt, func: str, make: Callable[[Stmt], Stmt]) -> Stmt:

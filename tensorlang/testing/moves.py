@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from hypothesis import strategies as st
 
 from tensorlang.errors import ScheduleError
-from tensorlang.ir.expr import Const
+from tensorlang.ir.expr import Const, Expr, Size
 from tensorlang.lower.choose_placements import choose_placements
 from tensorlang.schedule import Schedule, Stage
 
@@ -24,6 +24,9 @@ def draw_move(draw: Draw, schedule: Schedule, keywords: Sequence[str]) -> bool:
     func = draw(st.sampled_from(schedule.state.algorithm.funcs))
     number = draw(st.integers(0, len(func.definitions) - 1))
     stage = schedule[func.name] if number == 0 else schedule[func.name].update(number - 1)
+    variants = stage.nest.variants
+    if variants and draw(st.booleans()):
+        stage = stage.specialize(draw(st.sampled_from(variants)).condition)
     before = len(schedule.applied)
     try:
         MOVES[draw(st.sampled_from(keywords))](draw, schedule, stage, func.name, number)
@@ -32,12 +35,12 @@ def draw_move(draw: Draw, schedule: Schedule, keywords: Sequence[str]) -> bool:
     return len(schedule.applied) > before
 
 
-def _loops(schedule: Schedule, func: str, number: int) -> list[str]:
-    return list(schedule.state.nests[func, number].names())
+def _loops(stage: Stage) -> list[str]:
+    return list(stage.nest.names())
 
 
-def _loop(draw: Draw, schedule: Schedule, func: str, number: int) -> str:
-    names = _loops(schedule, func, number)
+def _loop(draw: Draw, stage: Stage) -> str:
+    names = _loops(stage)
     # A scalar has no loop: the directive is refused.
     return draw(st.sampled_from(names)) if names else "none"
 
@@ -46,7 +49,8 @@ def _fresh(schedule: Schedule, func: str, base: str) -> str:
     """A name that no loop of any stage of the Func has had."""
     taken = {
         name
-        for nest in schedule.state.stages(func)
+        for whole in schedule.state.stages(func)
+        for nest in whole.everywhere()
         for name in (*nest.names(), *(b.name for b in nest.bindings))
     }
     while base in taken:
@@ -55,21 +59,21 @@ def _fresh(schedule: Schedule, func: str, base: str) -> str:
 
 
 def _split(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    loop = _loop(draw, s, func, number)
+    loop = _loop(draw, stage)
     outer, inner = _fresh(s, func, f"{loop}o"), _fresh(s, func, f"{loop}i")
     tail = draw(st.sampled_from(("auto", "guard", "predicate", "shift_inwards", "ragged")))
     stage.split(loop, outer, inner, draw(st.sampled_from(FACTORS)), tail=tail)
 
 
 def _tile(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    x, y = _loop(draw, s, func, number), _loop(draw, s, func, number)
+    x, y = _loop(draw, stage), _loop(draw, stage)
     xo, yo, xi, yi = (_fresh(s, func, f"{v}{part}") for part in ("o", "i") for v in (x, y))
     x_factor, y_factor = draw(st.sampled_from(FACTORS)), draw(st.sampled_from(FACTORS))
     stage.tile(x, y, xo, yo, xi, yi, x_factor, y_factor)
 
 
 def _fuse(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    names = _loops(s, func, number)
+    names = _loops(stage)
     if len(names) < 2:
         return
     at: int = draw(st.integers(0, len(names) - 2))
@@ -77,30 +81,29 @@ def _fuse(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None
 
 
 def _reorder(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    stage.reorder(*draw(st.permutations(_loops(s, func, number))))
+    stage.reorder(*draw(st.permutations(_loops(stage))))
 
 
 def _rename(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    loop = _loop(draw, s, func, number)
+    loop = _loop(draw, stage)
     stage.rename(loop, _fresh(s, func, f"{loop}r"))
 
 
 def _on_loop(name: str) -> Move:
     def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-        getattr(stage, name)(_loop(draw, s, func, number))
+        getattr(stage, name)(_loop(draw, stage))
 
     return apply
 
 
 def _unroll(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    loops = s.state.nests[func, number].loops
-    names = [loop.name for loop in loops if isinstance(loop.extent, Const)]
+    names = [loop.name for loop in stage.nest.loops if isinstance(loop.extent, Const)]
     if names:
         stage.unroll(draw(st.sampled_from(names)))
 
 
 def _gpu_blocks(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    names = _loops(s, func, number)
+    names = _loops(stage)
     stage.gpu_blocks(*names[: draw(st.integers(1, max(1, min(2, len(names)))))])
 
 
@@ -118,7 +121,8 @@ def _at(draw: Draw, s: Schedule, name: str, func: str) -> None:
         return
     user = draw(st.sampled_from(users))
     number = draw(st.integers(0, len(s.state.funcs[user].definitions) - 1))
-    getattr(s[func], name)(user, _loop(draw, s, user, number))
+    place = s[user] if number == 0 else s[user].update(number - 1)
+    getattr(s[func], name)(user, _loop(draw, place))
 
 
 def _users(s: Schedule, func: str) -> set[str]:
@@ -153,11 +157,11 @@ def _on_buffer(name: str, *values: str) -> Move:
 
 
 def _pipeline(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    stage.pipeline(_loop(draw, s, func, number), draw(st.integers(1, 4)))
+    stage.pipeline(_loop(draw, stage), draw(st.integers(1, 4)))
 
 
 def _rfactor(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    stage.rfactor(_loop(draw, s, func, number), _fresh(s, func, "u"))
+    stage.rfactor(_loop(draw, stage), _fresh(s, func, "u"))
 
 
 def _copies(name: str) -> Move:
@@ -174,7 +178,7 @@ def _copies(name: str) -> Move:
 
 def _compute_with(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
     other = func if number else draw(st.sampled_from(s.state.algorithm.funcs)).name
-    stage.compute_with(other, _loop(draw, s, func, number))
+    stage.compute_with(other, _loop(draw, stage))
 
 
 def _on_dim(name: str, counts: tuple[int, ...]) -> Move:
@@ -192,6 +196,20 @@ def _bound(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> Non
         is_output = func in {name for name, _ in s.algorithm.outputs}
         low = 0 if is_output else draw(st.sampled_from((0, -1, -5)))
         s[func].bound(draw(st.sampled_from(dims)), low, draw(st.sampled_from((3, 16, 40))))
+
+
+def _specialize(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    sizes = s.algorithm.sizes
+    if sizes:
+        condition = _condition(draw, draw(st.sampled_from(sizes)))
+        if draw(st.booleans()):
+            condition = condition & _condition(draw, draw(st.sampled_from(sizes)))
+        stage.specialize(condition)
+
+
+def _condition(draw: Draw, size: Size) -> Expr:
+    n: int = draw(st.sampled_from(FACTORS))
+    return draw(st.sampled_from((size % n == 0, size == n, size >= n)))
 
 
 MOVES: dict[str, Move] = {
@@ -218,6 +236,7 @@ MOVES: dict[str, Move] = {
     "bound": _bound,
     "bound_extent": _on_dim("bound_extent", (3, 16, 40)),
     "align_bounds": _on_dim("align_bounds", (2, 3, 8)),
+    "specialize": _specialize,
     "store_in": _on_stage("store_in", "auto", "heap", "stack", "register"),
     "pipeline": _pipeline,
     "gpu_blocks": _gpu_blocks,

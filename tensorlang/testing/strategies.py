@@ -76,7 +76,7 @@ def _legal(pipeline: Pipeline, schedule: Schedule, most_lanes: int) -> Schedule:
             break
         begun = Schedule(pipeline)
         for a in schedule.applied[:length]:
-            begun.apply(a.func, a.number, a.directive)
+            begun.apply(a.func, a.number, a.directive, a.path)
     return begun
 
 
@@ -90,7 +90,7 @@ def _lowers(pipeline: Pipeline, schedule: Schedule) -> bool:
 
 def _lanes(schedule: Schedule) -> int:
     most = 1
-    for nest in schedule.state.nests.values():
+    for nest in (n for whole in schedule.state.nests.values() for n in whole.everywhere()):
         lanes = 1
         for loop in nest.loops:
             if loop.kind.value in ("vectorized", "unrolled"):

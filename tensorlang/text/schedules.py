@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tensorlang.errors import ParseError
@@ -35,7 +35,10 @@ Argument: TypeAlias = str | int | Written
 
 @dataclass(frozen=True, slots=True)
 class DirectiveCall:
-    """`s[func].update(n).keyword(*args, **named)`; number 0 is the pure definition."""
+    """`s[func].update(n).keyword(*args, **named)`; number 0 is the pure definition.
+
+    `inside`: the calls of `specialize` before it in its chain.
+    """
 
     func: str
     number: int
@@ -43,6 +46,7 @@ class DirectiveCall:
     args: tuple[Argument, ...]
     named: dict[str, Argument]
     span: Span
+    inside: "tuple[DirectiveCall, ...]" = ()
 
 
 def parse_directives(text: str, path: str = "<schedule>") -> list[DirectiveCall]:
@@ -77,10 +81,12 @@ def read_directives(chains: list[Node], source: Source) -> Iterator[DirectiveCal
     for chain in chains:
         # The name before `=` is the one that the directive gives in any case.
         func, number = unquoted(words(chain)[-1]), 0
+        inside: tuple[DirectiveCall, ...] = ()
         for tree in subtrees(chain):
-            call = _call(func, number, tree, source)
+            call = replace(_call(func, number, tree, source), inside=inside)
             if call.keyword != "update":
                 yield call
+                inside += (call,) if call.keyword == "specialize" else ()
                 continue
             (update,) = call.args if len(call.args) == 1 and not call.named else (-1,)
             if type(update) is not int or update < 0:
@@ -91,7 +97,7 @@ def read_directives(chains: list[Node], source: Source) -> Iterator[DirectiveCal
                     why="updates are numbered from 0",
                     fix=f"s[{func}].update(0)",
                 )
-            number = update + 1
+            number, inside = update + 1, ()
 
 
 def _call(func: str, number: int, tree: Node, source: Source) -> DirectiveCall:

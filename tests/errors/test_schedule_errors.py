@@ -502,6 +502,45 @@ def not_a_consumer__to_roll_into():
 
 
 @mistake
+def not_a_scalar__to_specialize():
+    return Schedule(chain)["out"].specialize(M % 8 == 0)
+
+
+@mistake
+def condition_not_simple():
+    return Schedule(chain)["out"].specialize(exp(f32(N)) < 2)
+
+
+@mistake
+def not_on_a_variant():
+    return Schedule(chain)["g"].specialize(N % 8 == 0).compute_at("out", i)
+
+
+@mistake
+def variants_not_shared():
+    s = Schedule(matmul)
+    s["C"].update().specialize(N % 8 == 0)
+    s["C"].update().compute_with("C", i)
+    return matmul.lower(s)
+
+
+@mistake
+def consumer_outside__of_a_variant():
+    s = Schedule(chain)
+    s["out"].split(i, "io", "ii", 8)
+    s["out"].specialize(N % 8 == 0).fuse("io", "ii", "t")
+    s["g"].compute_at("out", "io")
+    return chain.lower(s)
+
+
+@mistake
+def loops_scheduled__in_variants():
+    s = Schedule(matmul)
+    s["C"].update().specialize(K % 8 == 0)
+    s["C"].update().rfactor("k", "u")
+
+
+@mistake
 def unknown_dim__to_bound():
     return Schedule(chain)["f"].bound("x", 0, 4)
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
-from tensorlang.ir.expr import Cast, Expr, Load, Param, Size, Var
+from tensorlang.ir.expr import Cast, Const, Expr, Load, Param, Size, Var
 from tensorlang.ir.facts import Facts, prove, prove_le, prove_lt
 from tensorlang.ir.functions import clamp, maximum, minimum, promise, select
 from tensorlang.ir.types import i32, i64, index, u8
@@ -176,3 +176,27 @@ def test_a_hopeless_proof_ends_soon():
 def test_tiles_of_any_size_cover_the_whole(size: int):
     covered = value_of(8 * ((N + 7) // 8) - 1 >= N - 1, {"N": size})
     assert covered
+
+
+def test_a_multiple_divides_without_a_rest():
+    n, io, ii = Size("N"), Var("io"), Var("ii")
+    facts = Facts.none.assume(n % 24 == 0)
+    assert facts.simplified((n + 23) // 24) is n // 24
+    assert facts.simplified(n % 8) is Const(0, index)
+    assert facts.simplified((n + 5) % 12) is Const(5, index)
+    assert facts.simplified(n // 8 - 3 * (n // 24)) is Const(0, index)
+    assert facts.simplified(n % 16) is n % 16
+    inside = facts.with_range("io", 0, (n + 7) // 8).with_range("ii", 0, 8)
+    assert prove_lt(io * 8 + ii, n, inside)
+
+
+def test_two_divisors_make_their_least_common_multiple():
+    n = Size("N")
+    facts = Facts.none.assume((n % 4 == 0) & (n % 6 == 0))
+    assert facts.simplified(n % 12) is Const(0, index)
+
+
+def test_what_is_forgotten_divides_no_more():
+    x = Var("x")
+    facts = Facts.none.assume(x % 8 == 0).with_range("x", 0, 9)
+    assert facts.simplified(x % 8) is not Const(0, index)
