@@ -276,8 +276,7 @@ def define_update(
         _as_component(func, _take(func, as_expr(v, t)), t)
         for v, t in zip(values, func.dtypes, strict=True)
     )
-    bound = frozenset(domain.names if domain else ())
-    pure = tuple(e.name if type(e) is Var and e.name not in bound else None for e in indices)
+    pure = _places(func, indices, taken, frozenset(domain.names if domain else ()))
     definition = Definition(indices, taken, pure, domain, span=caller_span())
     _check_update(func, definition)
     func.definitions.append(definition)
@@ -401,27 +400,45 @@ def _check_free(func: Func, e: Expr, known: frozenset[str]) -> None:
         )
 
 
+def _places(
+    func: Func, indices: tuple[Expr, ...], values: tuple[Expr, ...], bound: frozenset[str]
+) -> tuple[str | None, ...]:
+    """For each index the pure Var whose own place it is, and each such Var has one.
+
+    Of several it is the first where every self-reference has the Var as well: f[i, i] = f[i, 0].
+    """
+    reads = [e.indices for e in loads_of(*values, *indices) if e.buffer == func.name]
+    names = [e.name if type(e) is Var and e.name not in bound else None for e in indices]
+
+    def moves(k: int) -> bool:
+        return any(read[k] is not indices[k] for read in reads)
+
+    places: dict[str, int] = {}
+    for k in sorted(range(len(names)), key=moves):
+        name = names[k]
+        if name is not None:
+            places.setdefault(name, k)
+    return tuple(v if v is not None and places[v] == k else None for k, v in enumerate(names))
+
+
 def _check_update(func: Func, update: Definition) -> None:
-    """A pure Var stands in one place on the left, and in the same place in every self-reference."""
-    pure = [v for v in update.pure if v is not None]
-    known = frozenset(pure) | frozenset(update.domain.names if update.domain else ())
+    """A pure Var has a place of its own on the left, and stands there in every self-reference.
+
+    So no two of its iterations touch one element, whatever the other indices are.
+    """
+    places = {v: k for k, v in enumerate(update.pure) if v is not None}
+    known = frozenset(places) | frozenset(update.domain.names if update.domain else ())
     for e in exprs_of_definition(update):
         _check_free(func, e, known)
-    misplaced = len(set(pure)) < len(pure) or any(
-        v is None and not set(pure).isdisjoint(e.free)
-        for v, e in zip(update.pure, update.indices, strict=True)
-    )
-    for load in loads_of(*update.values, *update.indices):
-        if load.buffer == func.name:
-            misplaced |= any(
-                v is not None and here is not Var(v)
-                for v, here in zip(update.pure, load.indices, strict=True)
+    reads = [e for e in loads_of(*update.values, *update.indices) if e.buffer == func.name]
+    for read in reads:
+        moved = [v for v, k in places.items() if read.indices[k] is not Var(v)]
+        if moved:
+            raise DefinitionError(
+                "pure-var-moved",
+                f"an update of {func.name!r} over {moved[0]!r} reads {func.name!r} where another "
+                f"{moved[0]!r} writes it",
+                why="an update runs for every value of a pure Var in any order, so that Var must "
+                f"stand as index {places[moved[0]]} wherever {func.name!r} is read",
+                fix=f"use a variable of an RDom where {func.name!r} is read at other points",
             )
-    if misplaced:
-        raise DefinitionError(
-            "pure-var-moved",
-            f"an update of {func.name!r} uses a pure Var in two places of {func.name!r}",
-            why="an update runs for every value of a pure Var in any order, so that Var must stand "
-            "at the same index in every self-reference, and at no other",
-            fix=f"use a variable of an RDom where {func.name!r} is read at other points",
-        )

@@ -10,7 +10,6 @@ from tensorlang.ir.expr import Binary, Compare, Expr, Load, Select, Unary, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
-from tensorlang.ir.interval_arithmetic import EVERYWHERE
 from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
@@ -39,6 +38,7 @@ class Access:
     tight: tuple[Interval | None, ...]
     loops: tuple[tuple[Expr, Ranges], ...] = ()
     span: Span | None = None
+    is_store: bool = False
 
     @property
     def extents(self) -> tuple[Expr, ...]:
@@ -102,7 +102,7 @@ def _accesses(stmt: Stmt, buffer: str, scope: _Scope) -> Iterator[Access]:
         for load, conditions in _guarded_loads(e, buffer):
             yield _access(load.indices, buffer, scope, conditions)
     if isinstance(stmt, Store) and stmt.buffer == buffer:
-        yield _access(stmt.indices, buffer, scope, ())
+        yield replace(_access(stmt.indices, buffer, scope, ()), is_store=True)
     scope = _enter(stmt, scope, buffer)
     for child in children_of(stmt):
         yield from _accesses(child, buffer, scope)
@@ -236,41 +236,15 @@ def _access(
         (scope.value(e), run is None or run != dim)
         for e, run, dim in zip(indices, runs, dims, strict=True)
     ]
-    outside = _Outside(buffer, scope.dims)
     return Access(
-        tuple(outside(bounds_of(e, scope.loose)) if needed else None for e, needed in pairs),
+        tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
         tuple(
-            outside(_guarded(bounds_of(e, tight, facts), conditions, scope.tight))
-            if needed
-            else None
+            _guarded(bounds_of(e, tight, facts), conditions, scope.tight) if needed else None
             for e, needed in pairs
         ),
         scope.loops,
         scope.span,
     )
-
-
-class _Outside:
-    """Intervals whose ends do not mention the region that they are to give.
-
-    Of t % n, where t runs over a part of the Func's own region, both n - 1 and the last t are upper
-    bounds, and only the first is known outside.
-    """
-
-    def __init__(self, buffer: str, dims: tuple[str, ...]) -> None:
-        self.region = {
-            f"{buffer}.{dim}.{part}": EVERYWHERE
-            for dim in dims
-            for part in (*REGION_PARTS, *STORAGE_PARTS)
-        }
-
-    def __call__(self, found: Interval) -> Interval:
-        lo, hi = found.lo, found.hi
-        if lo is not None and not lo.free.isdisjoint(self.region):
-            lo = bounds_of(lo, self.region).lo
-        if hi is not None and not hi.free.isdisjoint(self.region):
-            hi = bounds_of(hi, self.region).hi
-        return found if lo is found.lo and hi is found.hi else Interval(lo, hi)
 
 
 def _guarded(found: Interval, conditions: tuple[Expr, ...], ranges: Ranges) -> Interval:

@@ -27,7 +27,8 @@ from tensorlang.ir.accesses import (
 )
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.facts import Facts
-from tensorlang.ir.interval import Interval, union
+from tensorlang.ir.interval import Interval, bounds_of, union
+from tensorlang.ir.interval_arithmetic import EVERYWHERE
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.sliding import Around, slide
 from tensorlang.ir.stmt import For, If, Let, Stmt, map_children, walk
@@ -106,10 +107,12 @@ def _infer(stmt: Stmt, place: _Place) -> Stmt:
 def _bind(func: str, lets: list[Let], inner: Stmt, place: _Place, parts: int) -> Stmt:
     """The Lets with the values that `inner` needs."""
     dims = tuple(let.var.split(".")[1] for let in lets[::parts])
-    regions = _regions(inner, func, dims, place)
+    accesses = list(accesses_of(inner, func, dims))
+    regions = _regions(accesses, func, dims, place)
     outside = dict(place.kept).get(func)
     if parts == len(REGION_PARTS) and outside is not None:
-        regions = slide(regions, place.around[len(outside.around) :], outside.facts, place.facts)
+        around = place.around[len(outside.around) :]
+        regions = slide(regions, _sliding(accesses), around, outside.facts, place.facts)
     rules = place.widenings.get(func, ())
     regions = [widened(region, k, rules, place.facts) for k, region in enumerate(regions)]
     values = [value for region in regions for value in region[:parts]]
@@ -138,13 +141,48 @@ def _is_part(name: str, func: str, parts: tuple[str, ...]) -> bool:
     return name.startswith(f"{func}.") and name.count(".") == 2 and name.endswith(parts)
 
 
-def _regions(body: Stmt, func: str, dims: tuple[str, ...], place: _Place) -> list[Region]:
-    """The region of each dimension of a Func that the accesses in `body` need."""
-    accesses = list(accesses_of(body, func, dims))
-    return [_region(accesses, dim, func, place) for dim in range(len(dims))]
+def _sliding(accesses: list[Access]) -> frozenset[int]:
+    """The dimensions in which every stage stores only to the part of the region that it runs over.
+
+    An update f[r] = f[r] + e would be applied again to what an earlier iteration has computed.
+    """
+    stores = [a for a in accesses if a.is_store]
+    dims = range(len(stores[0].loose)) if stores else ()
+    return frozenset(k for k in dims if all(a.loose[k] is None for a in stores))
 
 
-def _region(accesses: list[Access], dim: int, func: str, place: _Place) -> Region:
+def _regions(
+    accesses: list[Access], func: str, dims: tuple[str, ...], place: _Place
+) -> list[Region]:
+    """The region of each dimension of a Func that the accesses need.
+
+    An update's index may depend on a loop over another dimension of the region, as in f[i, i + 1]:
+    that dimension comes first.
+    """
+    parts = {f"{func}.{d}.{part}": d for d in dims for part in (*REGION_PARTS, *STORAGE_PARTS)}
+    known = dict.fromkeys(parts, EVERYWHERE)
+    found: dict[int, Region] = {}
+    while len(found) < len(dims):
+        waiting = [k for k in range(len(dims)) if k not in found]
+        unknown = {name for name, d in parts.items() if dims.index(d) not in found}
+        ready = (k for k in waiting if unknown.isdisjoint(_names_in(accesses, k)))
+        dim = next(ready, waiting[0])
+        found[dim] = _region(accesses, dim, func, place, known)
+        for part, value in zip(REGION_PARTS, found[dim], strict=True):
+            known[f"{func}.{dims[dim]}.{part}"] = Interval(value, value)
+    return [found[k] for k in range(len(dims))]
+
+
+def _names_in(accesses: list[Access], dim: int) -> set[str]:
+    """The names in the intervals of one dimension."""
+    intervals = (i for a in accesses for i in (a.loose[dim], a.tight[dim]) if i is not None)
+    return {name for i in intervals for end in (i.lo, i.hi) if end is not None for name in end.free}
+
+
+def _region(
+    accesses: list[Access], dim: int, func: str, place: _Place, known: Mapping[str, Interval]
+) -> Region:
+    """Args: known: the region as far as it is found: its names stand further inside."""
     facts = place.facts
     loose: Interval | None = None
     tight: Interval | None = None
@@ -154,6 +192,9 @@ def _region(accesses: list[Access], dim: int, func: str, place: _Place) -> Regio
             continue
         if not is_bounded(narrow):
             raise unbounded_index(f"Func {func!r}", dim, access)
+        wide, narrow = _outside(wide, known), _outside(narrow, known)
+        if not is_bounded(narrow):
+            raise _circular_region(func, dim, access)
         loose = wide if loose is None else union(loose, wide, facts)
         tight = narrow if tight is None else union(tight, narrow, facts)
     if loose is None or tight is None or tight.lo is None or tight.hi is None:
@@ -166,6 +207,20 @@ def _region(accesses: list[Access], dim: int, func: str, place: _Place) -> Regio
     if isinstance(whole, Const):
         return simplify(loose.lo, facts), whole, first, last
     return first, extent, first, last
+
+
+def _outside(found: Interval, known: Mapping[str, Interval]) -> Interval:
+    """The interval without the names of the region that it is to give.
+
+    Of t % n, where t runs over a part of that region, both n - 1 and the last t are upper bounds,
+    and only the first is of use here.
+    """
+    lo, hi = found.lo, found.hi
+    if lo is not None and not lo.free.isdisjoint(known):
+        lo = bounds_of(lo, known).lo
+    if hi is not None and not hi.free.isdisjoint(known):
+        hi = bounds_of(hi, known).hi
+    return found if lo is found.lo and hi is found.hi else Interval(lo, hi)
 
 
 def _count(first: Expr, last: Expr, place: _Place) -> Expr:
@@ -189,5 +244,16 @@ def unbounded_index(what: str, dim: int, access: Access) -> DefinitionError:
         f"index {dim} of {what} depends on data and is bounded by nothing",
         why="which part of it is needed must be known before anything runs",
         fix="bound it: clamp(e, 0, N - 1), a select that guards it, or promise(e, 0, N - 1)",
+        span=access.span,
+    )
+
+
+def _circular_region(func: str, dim: int, access: Access) -> DefinitionError:
+    return DefinitionError(
+        "circular-region",
+        f"the updates of {func!r} need more of dimension {dim} the more of it they compute",
+        why="an update runs over all that is needed of the dimension of a pure Var, and so it may "
+        "need more of another; here that leads back to the first",
+        fix="use a variable of an RDom, whose range is its own, in one of the updates",
         span=access.span,
     )

@@ -25,23 +25,33 @@ ONE = Const(1, index)
 
 
 def slide(
-    regions: list[Region], around: tuple[Around, ...], outside: Facts, facts: Facts
+    regions: list[Region],
+    dims: frozenset[int],
+    around: tuple[Around, ...],
+    outside: Facts,
+    facts: Facts,
 ) -> list[Region]:
     """The regions with what earlier iterations of the loops around computed left out.
 
     Args:
+        dims: the dimensions in which a part can be computed alone.
         around: what stands between the storage and the computation, outermost first.
         outside: what is known outside the storage; facts: what is known at the computation.
     """
     always = _without_guards(around, outside)
     for at, loop in enumerate(around):
         if isinstance(loop, For):
-            regions = _slide_along(loop, around[at + 1 :], regions, always, facts)
+            regions = _slide_along(loop, around[at + 1 :], regions, dims, always, facts)
     return regions
 
 
 def _slide_along(
-    loop: For, inside: tuple[Around, ...], regions: list[Region], always: Facts, facts: Facts
+    loop: For,
+    inside: tuple[Around, ...],
+    regions: list[Region],
+    dims: frozenset[int],
+    always: Facts,
+    facts: Facts,
 ) -> list[Region]:
     if loop.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED):
         return regions
@@ -51,6 +61,8 @@ def _slide_along(
     if len(moving) != 1 or not _runs_without_gaps(loop, inside, values, always):
         return regions
     (dim,) = moving
+    if dim not in dims:
+        return regions
     first, last = over[dim][2:]
     step = {loop.var: Var(loop.var) + ONE}
     if not all(prove_le(e, substitute(e, step), facts) for e in (first, last)):

@@ -62,7 +62,7 @@ class Field:
         pairs = zip(box, self.origin, strict=True)
         return tuple([slice(r.start - low, r.stop - low) for r, low in pairs])
 
-    def store(self, at: tuple[slice, ...], values: Sequence[Enclosure]) -> None:
+    def store(self, at: tuple[Any, ...], values: Sequence[Enclosure]) -> None:
         """values, one a component, become the elements at `at`."""
         for k, (held, new) in enumerate(zip(self.values, values, strict=True)):
             low, high, loose = held
@@ -210,32 +210,32 @@ class Enclosing:
         for values in itertools.product(*(ranges[v] for v in domain)):
             names.update(zip(domain, map(point, map(np.int64, values)), strict=True))
             self._fill(steps, names, known)
-            at = self._written(definition, made, known)
-            if at is None:
-                continue
+            at, inside = self._written(definition, made, known)
             new = [known[e] for e in definition.values]
-            if where is not None:
-                held = [made.load(at, k) for k in range(len(new))]
-                triples = zip(new, held, made.dtypes, strict=True)
-                new = [choose(known[where], x, old, dtype) for x, old, dtype in triples]
+            for condition in (point(inside), *(() if where is None else (known[where],))):
+                if not np.all(condition.low):
+                    held = [made.load(at, k) for k in range(len(new))]
+                    triples = zip(new, held, made.dtypes, strict=True)
+                    new = [choose(condition, x, old, dtype) for x, old, dtype in triples]
             made.store(at, new)
 
     def _written(
         self, definition: Definition, made: Field, known: Mapping[Expr, Enclosure]
-    ) -> tuple[slice, ...] | None:
-        """The elements that one point of the domain writes; None: it is no point."""
-        at: list[slice] = []
-        for e, v, inside in zip(definition.indices, definition.pure, made.box, strict=True):
+    ) -> tuple[tuple[Any, ...], Any]:
+        """The elements that one point of the domain writes, and where it is a point of theirs."""
+        box, rank = made.box, len(made.box)
+        at: list[Any] = []
+        inside: Any = True
+        for k, (e, v) in enumerate(zip(definition.indices, definition.pure, strict=True)):
             if v is not None:
-                at.append(slice(None))
+                at.append(axis(range(len(box[k])), k, rank))
                 continue
             if np.any(known[e].is_open):
                 raise InternalError("the oracle does not know where an update writes")
-            place = int(known[e].low) - inside.start
-            if not 0 <= place < len(inside):
-                return None
-            at.append(slice(place, place + 1))
-        return tuple(at)
+            place = known[e].low - box[k].start
+            inside = inside & (place >= 0) & (place < len(box[k]))
+            at.append(np.clip(place, 0, len(box[k]) - 1))
+        return tuple(at), inside
 
     def _chosen(self, definition: Definition, names: Mapping[str, Enclosure]) -> Enclosure | None:
         condition = definition.domain.where if definition.domain else None

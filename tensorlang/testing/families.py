@@ -130,6 +130,18 @@ def update(draw: Draw, dtype: DType) -> Pipeline:
     return Pipeline("update", inputs=[a], outputs={out: [M, N]})
 
 
+def scatter(draw: Draw, dtype: DType) -> Pipeline:
+    """f[i, at(i, k)] = op(f[i, from(i, k)], a[i, k]), where a pure Var also moves other indices."""
+    a, at, f, out = Input("A", dtype, [M, K]), Input("at", i32, [M, K]), Func("f"), Func("out")
+    k = RDom("k", K)
+    places: tuple[Expr, ...] = (clamp(at[i, k], 0, 7), (i + k) % 8, clamp(i - k, 0, 7))
+    to = draw(st.sampled_from(places))
+    f[i, j] = dtype(j)
+    f[i, to] = _combine(draw, f[i, draw(st.sampled_from((to, *places)))], a[i, k])
+    out[i, j] = f[i, j] + f[i, draw(st.sampled_from((j, 7 - j)))]
+    return Pipeline("scatter", inputs=[a, at], outputs={out: [M, 8]})
+
+
 FAMILIES: tuple[Callable[[Draw, DType], Pipeline], ...] = (
     pointwise,
     stencil,
@@ -138,4 +150,5 @@ FAMILIES: tuple[Callable[[Draw, DType], Pipeline], ...] = (
     matmul,
     chain,
     update,
+    scatter,
 )

@@ -114,6 +114,20 @@ def test_an_update_that_scatters(step, target):
     check_differences(pipeline, [array(5), array(2, 5)[1], chosen], target=target)
 
 
+@pytest.mark.parametrize(
+    "step",
+    [lambda f, e: f + e, lambda f, e: f * e, maximum],
+    ids=["add", "multiply", "maximum"],
+)
+def test_an_update_that_scatters_along_rows_of_their_own(step):
+    ids, f = Input("ids", i32, [M, N]), Func("f")
+    at = clamp(ids[i, every], 0, 3)
+    f[i, j] = 0.5 * f64(j)
+    f[i, at] = step(f[i, at], X[i, every] * X[i, every])
+    pipeline = Pipeline("p", inputs=[X, ids], outputs={f: [M, 4]})
+    check_differences(pipeline, [array(2, 5), np.array([[0, 3, 3, 1, 3]] * 2, np.int32)])
+
+
 # --- scans and writes ----------------------------------------------------------------------------
 
 
@@ -171,6 +185,10 @@ def pointwise(f):
     f[i, every] = f[i, every] * X[i, every]
 
 
+def diagonal(f):
+    f[i, (i + rest) % N] = f[i, (i + rest - 1) % N] * X[i, rest] + f[i, i]
+
+
 def two_dimensions(f):
     r = RDom("r", (1, M - 1), (1, N - 1))
     f[r[0], r[1]] = f[r[0] - 1, r[1]] + f[r[0], r[1] - 1] * X[r[0], r[1]] - f[r[0] - 1, r[1] - 1]
@@ -178,7 +196,8 @@ def two_dimensions(f):
 
 SCANS = [
     multiply, recurrent, second_order, clamped, from_the_end, guarded_by_data, guarded_by_place,
-    three_writes, old_values, old_and_new_values, where_odd, pointwise, two_dimensions,
+    three_writes, old_values, old_and_new_values, where_odd, pointwise, diagonal,
+    two_dimensions,
 ]  # fmt: skip
 
 

@@ -182,6 +182,16 @@ def pure_var_moved():
 
 
 @mistake
+def circular_region():
+    f, g = Func("f"), Func("g")
+    f[i, j] = i32(0)
+    f[i, i + 1] = 1
+    f[j + 1, j] = 2
+    g[i, j] = f[i, j]
+    return Pipeline("p", inputs=[], outputs={g: [N, N]})
+
+
+@mistake
 def name_twice():
     f, other = Func("f"), Func("f")
     other[i] = b[i]

@@ -119,3 +119,33 @@ def test_an_update_over_a_whole_dimension_needs_all_of_it(axis, at, order) -> No
         a[:, n] -= a[:, n - 1]
     expected = (a.T if axis == 0 else a) + 1
     assert np.array_equal(pipeline.compile(s, target="interpreter")(values), expected)
+
+
+def test_a_dimension_that_depends_on_another_comes_after_it() -> None:
+    a, f, g, k = Input("A", i32, [M, 4]), Func("f"), Func("g"), RDom("k", 4)
+    f[j, i] = 0
+    f[i + k, i] = f[i + k, i] + a[i, k]
+    g[i, j] = f[i, j]
+    pipeline = Pipeline("band", inputs=[a], outputs={g: [M, M]})
+    s = Schedule(pipeline)
+    s["f"].compute_at("g", j)
+    values = np.arange(24, dtype=np.int32).reshape(6, 4)
+    expected = np.zeros((9, 6), np.int32)
+    for n in range(6):
+        expected[n : n + 4, n] = values[n]
+    assert np.array_equal(pipeline.compile(s, target="interpreter")(values), expected[:6])
+
+
+def test_an_update_that_is_not_of_the_new_part_alone_does_not_slide() -> None:
+    a, f, g, k = Input("A", i32, [M, N]), Func("f"), Func("g"), RDom("k", N)
+    f[i, j] = j
+    f[i, clamp(3 - k, 0, 7)] *= a[i, k]
+    g[i, j] = f[i, j]
+    pipeline = Pipeline("again", inputs=[a], outputs={g: [M, 8]})
+    s = Schedule(pipeline)
+    s["g"].reorder(j, i)
+    s["f"].compute_at("g", i).store_root()
+    values = np.arange(2, 8, dtype=np.int32).reshape(2, 3)
+    expected = np.arange(8, dtype=np.int32) * np.ones((2, 1), np.int32)
+    expected[:, 3:0:-1] *= values
+    assert np.array_equal(pipeline.compile(s, target="interpreter")(values), expected)

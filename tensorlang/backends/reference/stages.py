@@ -161,19 +161,20 @@ class Stages:
 
     def _written(
         self, definition: Definition, block: Block, known: dict[Expr, Lanes], chosen: Lanes
-    ) -> tuple[slice, ...]:
-        """The elements that one point of the domain writes: one index, or all of a pure Var."""
-        at: list[slice] = []
-        for e, v, inside in zip(definition.indices, definition.pure, block.box, strict=True):
+    ) -> tuple[Any, ...]:
+        """The elements that one point of the domain writes, for all pure Vars at once."""
+        box, rank = block.box, len(block.box)
+        at: list[Any] = []
+        for k, (e, v) in enumerate(zip(definition.indices, definition.pure, strict=True)):
             if v is not None:
-                at.append(slice(None))
+                at.append(axis(range(len(box[k])), k, rank))
                 continue
             index = known[e]
             self._evaluator.faults.check(_chosen(index.fault, chosen.value))
-            if int(index.value) not in inside:
-                raise InternalError(f"the reference writes {block.name!r} outside of {inside}")
-            place = int(index.value) - inside.start
-            at.append(slice(place, place + 1))
+            outside = (index.value < box[k].start) | (index.value >= box[k].stop)
+            if np.any(outside & chosen.value):
+                raise InternalError(f"the reference writes {block.name!r} outside of {box[k]}")
+            at.append(np.where(outside, 0, index.value - box[k].start))
         return tuple(at)
 
     def _where(self, definition: Definition, names: Names) -> Lanes:
@@ -196,7 +197,7 @@ class Stages:
         return {**self._names, **axes}
 
 
-def _store(block: Block, at: tuple[slice, ...], lanes: list[Lanes], chosen: Lanes) -> None:
+def _store(block: Block, at: tuple[Any, ...], lanes: list[Lanes], chosen: Lanes) -> None:
     """block[at] = lanes, all components at once, where `chosen` holds."""
     fault = None
     for array, x in zip(block.arrays, lanes, strict=True):
