@@ -186,7 +186,7 @@ def pointwise(f):
 
 
 def diagonal(f):
-    f[i, (i + rest) % N] = f[i, (i + rest - 1) % N] * X[i, rest] + f[i, i]
+    f[i, i] = f[i, i] * X[i, 1] + f[i, 0]
 
 
 def two_dimensions(f):
