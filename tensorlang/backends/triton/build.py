@@ -115,6 +115,7 @@ def build(launch: Launch) -> Kernel:
         making.warps,
         tuple(making.scratch),
         tuple(making.notes),
+        making.parts,
         launch.units,
     )
 

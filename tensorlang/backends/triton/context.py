@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, replace
 
 from tensorlang.backends.triton.masks import Knowledge
 from tensorlang.backends.triton.storage import InRegisters, Placement
-from tensorlang.backends.triton.tiles import Bind, Declare, Lane, Lanes, Memory, Scratch, Tile
+from tensorlang.backends.triton.tiles import (
+    Bind,
+    Declare,
+    Lane,
+    Lanes,
+    Memory,
+    Part,
+    Scratch,
+    Tile,
+)
 from tensorlang.ir.expr import Const, Expr, Name, Var
 from tensorlang.ir.types import DType
 from tensorlang.ir.walk import substitute
@@ -90,6 +99,7 @@ class Making:
         self.used_memories: dict[Memory, None] = {}
         # Names of register tiles as other stages see them: the alias -> the tile.
         self.aliases: dict[str, str] = {}
+        self.parts: dict[str, tuple[Part, ...]] = {}
         # Register tiles and their aliases: what they hold changes.
         self.mutable: set[str] = set()
         # For each Read: its mask's parts, which a dot need not test again.

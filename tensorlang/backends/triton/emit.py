@@ -173,7 +173,7 @@ class _Emitter:
         self._call(1, f"{self.names[box.name]} = tl.make_tensor_descriptor", arguments)
 
     def _printer(self) -> ExprPrinter:
-        return ExprPrinter(self.kernel.lanes, self.names, self.facts)
+        return ExprPrinter(self.kernel.lanes, self.names, self.facts, self.kernel.parts)
 
     def _line(self, depth: int, text: str) -> None:
         self.lines.append(_INDENT * depth + text)

@@ -4,11 +4,12 @@ An expression is printed for a *frame*: the ordered lanes of the tile that it mu
 some of them is printed for its own lanes and broadcast: (i < M)[:, None] & (j < N)[None, :].
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorlang.backends.triton.dialect import Identifiers, triton_dtype
 from tensorlang.backends.triton.masks import Knowledge
-from tensorlang.backends.triton.tiles import Dot, Lane, Lanes, Reduce
+from tensorlang.backends.triton.tiles import Dot, Lane, Lanes, Part, Reduce
 from tensorlang.errors import InternalError
 from tensorlang.ir.expr import (
     Binary,
@@ -57,8 +58,14 @@ class Text:
 class ExprPrinter:
     """Prints the expressions of one kernel; iterative in depth through an explicit stack."""
 
-    def __init__(self, lanes: Lanes, names: Identifiers, facts: Knowledge) -> None:
-        self.lanes, self.names, self.facts = lanes, names, facts
+    def __init__(
+        self,
+        lanes: Lanes,
+        names: Identifiers,
+        facts: Knowledge,
+        parts: Mapping[str, tuple[Part, ...]],
+    ) -> None:
+        self.lanes, self.names, self.facts, self.parts = lanes, names, facts, parts
         self._memo: dict[tuple[Expr, Frame], Text] = {}
 
     def text(self, e: Expr, frame: Frame | None = None) -> str:
@@ -140,6 +147,8 @@ class ExprPrinter:
         if len(own) == 1 and own[0].var is e:
             return Text(f"tl.arange(0, {self.extent(own[0])})")
         name = self.names[e.name]
+        for part in self.parts.get(e.name, ()):
+            name = _part(name, part)
         if own == frame:
             return Text(name)
         order = [own.index(lane) for lane in frame]
@@ -343,6 +352,15 @@ class ExprPrinter:
             return Text(text)
         order = tuple(acc.index(lane) for lane in frame)
         return Text(f"tl.permute({text}, {order})")
+
+
+def _part(tile: str, part: Part) -> str:
+    """rt.half(tile, axis, which), of it again for a quarter, and so on."""
+    count = part.count
+    while count > 1:
+        count //= 2
+        tile = f"rt.half({tile}, {part.axis}, {part.number // count % 2})"
+    return tile
 
 
 def _in_two_steps(source: DType, made: DType) -> bool:

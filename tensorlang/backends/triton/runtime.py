@@ -178,6 +178,19 @@ def to_int(x, dtype: tl.constexpr, lowest: tl.constexpr, highest: tl.constexpr):
 
 
 @triton.jit
+def half(x, axis: tl.constexpr, second: tl.constexpr):
+    """The first or the second half of a tile of one or two axes along one of them."""
+    if len(x.shape) == 1:
+        parts = tl.permute(tl.reshape(x, (2, x.shape[0] // 2)), (1, 0))
+    elif axis == 0:
+        parts = tl.permute(tl.reshape(x, (2, x.shape[0] // 2, x.shape[1])), (1, 2, 0))
+    else:
+        parts = tl.permute(tl.reshape(x, (x.shape[0], 2, x.shape[1] // 2)), (0, 2, 1))
+    first, last = tl.split(parts)
+    return last if second else first
+
+
+@triton.jit
 def div(a, b):
     """a / b correctly rounded, of f32 tiles or literals."""
     return tl.div_rn(tl.cast(a, tl.float32), tl.cast(b, tl.float32))

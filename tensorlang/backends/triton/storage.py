@@ -2,7 +2,9 @@
 
 A buffer is a register tile when every access to it names, in each dimension, either the whole
 dimension by one lane (index - min is a lane of the dimension's own extent) or a constant point of
-it.  Reading it transposed or broadcast is then a permutation of axes.  Any other access (a stencil,
+it.  Reading it transposed or broadcast is then a permutation of axes.  What reads a tile of at most
+two axes may also name an aligned part of a dimension (a lane plus a multiple of its extent, as an
+unrolled loop over halves does), which is split off.  Any other access (a stencil,
 a gather, a serial loop over it) needs memory that all threads of the program see: scratch.
 
 Requires: loop IR of one kernel.  Not its job: the order of the axes of what is read.
@@ -25,6 +27,9 @@ from tensorlang.ir.stmt import (
     exprs_of,
 )
 from tensorlang.ir.walk import loads_of, substitute
+
+# Axes of a tile of which parts are split off.
+MOST_AXES = 2
 
 Point = tuple[int | None, ...]
 
@@ -129,7 +134,8 @@ def _access(seen: _Seen, indices: tuple[Expr, ...], env: Environment, *, is_stor
         return
     lanes: list[tuple[int, str]] = []
     for dim, (e, low) in enumerate(zip(indices, seen.mins, strict=True)):
-        lane, failure = _lane_of(env.expand(e), low, seen.spans[dim], env)
+        splits = not is_store and len(seen.mins) <= MOST_AXES
+        lane, failure = _lane_of(env.expand(e), low, seen.spans[dim], env, splits=splits)
         is_lane = lane is not None
         if not failure and seen.is_lane[dim] not in (None, is_lane):
             failure = "is read both as a whole and at a point"
@@ -147,20 +153,38 @@ def _access(seen: _Seen, indices: tuple[Expr, ...], env: Environment, *, is_stor
         seen.axes = tuple(dim for dim, _ in sorted(lanes, key=lambda pair: order.index(pair[1])))
 
 
-def _lane_of(e: Expr, low: Expr, span: Expr | None, env: Environment) -> tuple[str | None, str]:
-    """The lane that runs over the whole dimension, or None at a constant point; else a failure."""
+def _lane_of(
+    e: Expr, low: Expr, span: Expr | None, env: Environment, *, splits: bool
+) -> tuple[str | None, str]:
+    """The lane that runs over the whole dimension, or None at a constant point; else a failure.
+
+    Args: splits: a lane over an aligned part of the dimension will do.
+    """
     offset = expanded(to_linear(e) - to_linear(low))
     if not offset.terms:
         inside = isinstance(span, Const) and 0 <= offset.constant < int(span.value)
         return None, "" if inside else "is indexed outside its region"
     [(atom, coefficient), *more] = offset.terms.items()
-    if more or coefficient != 1 or offset.constant or not isinstance(atom, Var):
+    if more or coefficient != 1 or not isinstance(atom, Var):
         return None, "is not indexed by a lane of its own"
     if atom.name not in env.lanes:
         return None, "is indexed by a serial loop"
+    if splits and span is not None and _is_part(offset.constant, env.lanes[atom.name], span):
+        return atom.name, ""
+    if offset.constant:
+        return None, "is not indexed by a lane of its own"
     if span is None or padded(env.lanes[atom.name]) is not padded(span):
         return None, "has another extent than the lane that indexes it"
     return atom.name, ""
+
+
+def _is_part(first: int, extent: Expr, span: Expr) -> bool:
+    """Whether first, ..., first + extent - 1 is one of the equal parts of a whole in halves."""
+    if not isinstance(extent, Const) or not isinstance(span, Const):
+        return False
+    part, whole = int(extent.value), int(span.value)
+    are_powers = all(n > 0 and n & (n - 1) == 0 for n in (part, whole))
+    return are_powers and part < whole and first % part == 0 and 0 <= first < whole
 
 
 def padded(extent: Expr) -> Expr:

@@ -37,6 +37,15 @@ Operator: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The part `number` of `count` (a power of two) equal ones of a tile along one axis."""
+
+    axis: int
+    number: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
     """One axis of a tile.
 
@@ -324,6 +333,7 @@ class Kernel:
         scalars: the sizes, params and host variables that it may use.
         extents: the exact extent behind each symbolic extent of a lane.
         aliases: names of register tiles under which other stages see their axes.
+        parts: of those aliases that stand for a part of a tile.
         mutable: the register tiles and their aliases.
         lane_names: what to call a lane that needs a name.
         loops: for each lane, a loop whose axis it is.
@@ -347,6 +357,9 @@ class Kernel:
     warps: int
     scratch: tuple["Scratch", ...]
     notes: tuple[str, ...]
+    parts: Mapping[str, tuple["Part", ...]] = field(
+        default_factory=dict[str, tuple["Part", ...]]
+    )
     units: Mapping[str, int] = field(default_factory=dict[str, int])
     boxes: tuple[Box, ...] = ()
 

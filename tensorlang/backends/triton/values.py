@@ -1,10 +1,11 @@
 """Expressions of loop IR as expressions over tiles: loads become Reads, or names of registers."""
 
+from collections.abc import Iterator
 from functools import reduce
 
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction, in_bounds, with_lane
-from tensorlang.backends.triton.tiles import Access, Lane, Memory, Read
+from tensorlang.backends.triton.tiles import Access, Lane, Memory, Part, Read
 from tensorlang.ir.expr import Cast, Expr, Load, Name, Promise, Var
 from tensorlang.ir.linear import expanded, to_expr, to_linear
 from tensorlang.ir.types import index
@@ -108,17 +109,36 @@ def register_value(
     dtype = register.dtypes[component]
     if lanes == register.lanes:
         return Var(name, dtype)
-    alias = making.fresh(f"{name}.as", (name, lanes))
+    parts = tuple(_parts(register, indices, lanes, making))
+    alias = making.fresh(f"{name}.as", (name, lanes, parts))
     making.aliases[alias] = name
+    making.parts[alias] = parts
     making.mutable.add(alias)
     making.lanes.declare(alias, lanes)
     return Var(alias, dtype)
 
 
+def _parts(
+    register: Register, indices: tuple[Expr, ...], lanes: tuple[Lane, ...], making: Making
+) -> Iterator[Part]:
+    """Which part of each axis is read, where that is not the whole of it."""
+    outer = len(register.outer)
+    for axis, dim in enumerate(register.placement.axes, outer):
+        whole, part = (register.lanes or lanes)[axis].extent, lanes[axis].extent
+        if isinstance(whole, int) and isinstance(part, int) and part < whole:
+            first = _offset(indices[dim], register.mins[dim], making)
+            yield Part(axis, first // part, whole // part)
+
+
+def _offset(e: Expr, low: Expr, making: Making) -> int:
+    """The constant in e - low."""
+    return expanded(to_linear(making.expand(e)) - to_linear(making.expand(low))).constant
+
+
 def variable(register: Register, component: int, indices: tuple[Expr, ...], making: Making) -> str:
     """The name of the variable for a component, at the constant point that `indices` name."""
     point = tuple(
-        expanded(to_linear(making.expand(e)) - to_linear(making.expand(low))).constant
+        _offset(e, low, making)
         for dim, (e, low) in enumerate(zip(indices, register.mins, strict=True))
         if dim not in register.placement.axes
     )

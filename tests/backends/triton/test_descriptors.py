@@ -23,14 +23,20 @@ def matmul(*, transposed: bool) -> Pipeline:
     return Pipeline("matmul", inputs=[a, b], outputs={d: [M, N]})
 
 
-def persistent(pipeline: Pipeline, rows: int, columns: int, depth: int, programs: int) -> Schedule:
-    """Tiles of rows x columns in groups of 8 rows, taken in turn by so many programs, by TMA."""
+def persistent(
+    pipeline: Pipeline, rows: int, columns: int, depth: int, programs: int, parts: int = 1
+) -> Schedule:
+    """Tiles of rows x columns in groups of 8 rows, taken in turn by so many programs, by TMA.
+
+    Args: parts: of the columns, which the epilogue takes one after another.
+    """
     s = Schedule(pipeline)
     s["D"].tile("i", "j", "io", "jo", "ii", "ji", rows, columns)
     s["D"].split("io", "group", "ig", 8, tail="ragged").reorder("group", "jo", "ig", "ii", "ji")
     s["D"].fuse("jo", "ig", "in_group").fuse("group", "in_group", "tile")
     s["D"].split("tile", "turn", "program", programs).reorder("program", "turn", "ii", "ji")
-    s["D"].gpu_blocks("program").gpu_warps(8).vectorize("ii").vectorize("ji")
+    s["D"].gpu_blocks("program").gpu_warps(8).split("ji", "part", "jp", columns // parts)
+    s["D"].unroll("part").reorder("part", "ii", "jp").vectorize("ii").vectorize("jp")
     s["C"].compute_at("D", "turn").vectorize("i").vectorize("j")
     s["C"].update(0).split("k", "ko", "ki", depth).reorder("ko", "i", "j", "ki")
     s["C"].update(0).vectorize("i").vectorize("j").vectorize("ki").pipeline("ko", 3)
@@ -71,6 +77,26 @@ def test_it_compiles_to_bulk_copies_and_spills_nothing() -> None:
     assert re.search(r"cp\.async\.bulk\.tensor\.2d\.global\.shared", compiled.ptx)
     assert "st.global" not in compiled.ptx
     assert compiled.spilled == 0
+
+
+def test_an_epilogue_in_halves_takes_the_tile_apart_in_registers(golden) -> None:
+    pipeline = matmul(transposed=False)
+    target = Target("triton", arch="sm_90")
+    kernel = pipeline.compile(persistent(pipeline, 128, 256, 64, 132, parts=2), target=target)
+    golden(kernel.source)
+    [compiled] = kernel.binaries.values()
+    assert compiled.spilled == 0
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("parts", [2, 4])
+def test_an_epilogue_in_parts_is_the_same(parts: int, device: str) -> None:
+    pipeline = matmul(transposed=False)
+    schedule = persistent(pipeline, 32, 64, 16, 3, parts)
+    kernel = pipeline.compile(schedule, target="triton")
+    for m, n in ((64, 64), (33, 72)):
+        a, b = (torch.randn(*shape, device=device).bfloat16() for shape in ((m, 40), (40, n)))
+        check(kernel, a, b)
 
 
 @pytest.mark.parametrize("device", DEVICES)
