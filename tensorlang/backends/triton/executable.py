@@ -133,10 +133,16 @@ class _Host:
     ) -> None:
         raise NotImplementedError
 
-    def empty(self, dtype: str, *shape: int) -> int:
-        """A workspace from torch's allocator; its elements start undefined."""
-        sizes = tuple([max(size, 0) for size in shape])
-        self.tensors.append(self._empty(sizes, getattr(torch, _TORCH[dtype])))
+    def empty(self, dtype: str, *shape: int, pad: Mapping[int, int] | None = None) -> int:
+        """A workspace from torch's allocator; its elements start undefined.
+
+        Args: pad: dimensions whose extents in memory are multiples of a number.
+        """
+        sizes = [max(size, 0) for size in shape]
+        multiples = [(pad or {}).get(dim, 1) for dim in range(len(sizes))]
+        kept = tuple([n + -n % multiple for n, multiple in zip(sizes, multiples, strict=True)])
+        made = self._empty(kept, getattr(torch, _TORCH[dtype]))
+        self.tensors.append(made[tuple(map(slice, sizes))] if pad else made)
         return len(self.tensors) - 1
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -200,5 +206,7 @@ class _Launching(_Host):
     def replay(self) -> Replay:
         """What was done, to be done again."""
         made = self.tensors[self._given :]
-        workspaces = tuple((tuple(tensor.shape), tensor.dtype) for tensor in made)
+        # Padding counts: what a tensor shows may be less than what it is.
+        sizes = [tensor.untyped_storage().nbytes() for tensor in made]
+        workspaces = tuple(((size,), torch.int8) for size in sizes)
         return Replay(gpu.current_device(), tuple(self._steps), workspaces)

@@ -17,7 +17,7 @@ from tensorlang.errors import InternalError
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Name, Promise, Select, Unary
 from tensorlang.ir.facts import prove
 from tensorlang.ir.linear import integer
-from tensorlang.ir.stmt import Program
+from tensorlang.ir.stmt import Buffer, Program
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import fold
 
@@ -83,6 +83,8 @@ class HostText:
                 self._launch(next(self.kernels), depth)
 
     def _workspace(self, step: Workspace, depth: int) -> None:
+        aligned = {dim: n for dim in range(len(step.shape)) if (n := _alignment(step.buffer, dim))}
+        pad = f", pad={aligned}" if aligned else ""
         folds = step.buffer.fold or (0,) * len(step.shape)
         sizes = [
             str(fold) if fold else self._expr(e) for fold, e in zip(folds, step.shape, strict=True)
@@ -91,7 +93,7 @@ class HostText:
             components(step.buffer.name, len(step.buffer.dtypes)), step.buffer.dtypes, strict=True
         ):
             shape = ", ".join(sizes)
-            self._line(depth, f'{self.names[name]} = host.empty("{dtype}", {shape})')
+            self._line(depth, f'{self.names[name]} = host.empty("{dtype}", {shape}{pad})')
 
     def _launch(self, text: KernelText, depth: int) -> None:
         kernel = text.kernel
@@ -172,6 +174,11 @@ class HostText:
 def _is_plain(e: Binary) -> bool:
     """Whether Python's own operator has the meaning: the divisor is a number that is not 0."""
     return e.op in ("floordiv", "mod") and isinstance(e.b, Const) and e.b.value != 0
+
+
+def _alignment(buffer: Buffer, dim: int) -> int:
+    """What the extent of a dimension is rounded up to in memory; 0 for nothing."""
+    return int(dict(buffer.hints).get(f"align{dim}", 0))
 
 
 _ODD = ("inf", "-inf", "nan")

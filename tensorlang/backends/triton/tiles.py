@@ -357,9 +357,7 @@ class Kernel:
     warps: int
     scratch: tuple["Scratch", ...]
     notes: tuple[str, ...]
-    parts: Mapping[str, tuple["Part", ...]] = field(
-        default_factory=dict[str, tuple["Part", ...]]
-    )
+    parts: Mapping[str, tuple["Part", ...]] = field(default_factory=dict[str, tuple["Part", ...]])
     units: Mapping[str, int] = field(default_factory=dict[str, int])
     boxes: tuple[Box, ...] = ()
 

@@ -180,3 +180,24 @@ def test_batches_are_boxes_of_one() -> None:
     assert "[1, 8, 16]" in kernel.source
     array = torch.randn(3, 9, 20)
     assert torch.equal(kernel(array), array + 1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rows_of_odd_length_are_padded_while_they_are_copied(device: str) -> None:
+    pipeline = matmul(transposed=False)
+    s = Schedule(pipeline)
+    s["D"].tile("i", "j", "io", "jo", "ii", "ji", 32, 32).gpu_blocks("io", "jo")
+    s["D"].vectorize("ii").vectorize("ji")
+    s["C"].compute_at("D", "jo").vectorize("i").vectorize("j")
+    s["C"].update(0).split("k", "ko", "ki", 16).reorder("ko", "i", "j", "ki")
+    s["C"].update(0).vectorize("i").vectorize("j").vectorize("ki")
+    for operand in ("A", "B"):
+        copy = s[s[operand].in_("C")].compute_root().gpu_blocks("_0").vectorize("_1")
+        copy.align_storage("_1", 16).load_with("descriptor")
+    kernel = pipeline.compile(s, target="triton")
+    assert "pad={1: 16}" in kernel.source
+    assert "A_in_C_box.load([" in kernel.source
+    for m, n, depth in ((37, 41, 35), (37, 41, 35), (64, 64, 32)):
+        a, b = (torch.randn(*shape, device=device).bfloat16() for shape in ((m, depth), (depth, n)))
+        check(kernel, a, b)
+    assert kernel.notes == ()
