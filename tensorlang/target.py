@@ -12,11 +12,15 @@ TARGETS = ("reference", "interpreter", "c", "triton")
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
-    """A GPU architecture: multiprocessors and GB/s of its usual machine, bytes of shared memory."""
+    """A GPU architecture: multiprocessors and GB/s of its usual machine, bytes of shared memory.
+
+    Args: descriptors: whether a unit of its own moves tiles between arrays and shared memory (TMA).
+    """
 
     sms: int
     shared_memory: int
     bandwidth: float
+    descriptors: bool = False
 
 
 ARCHITECTURES: dict[str, GpuFacts] = {
@@ -24,9 +28,9 @@ ARCHITECTURES: dict[str, GpuFacts] = {
     "sm_80": GpuFacts(108, 163 << 10, 2039),  # A100
     "sm_86": GpuFacts(82, 99 << 10, 936),  # RTX 3090
     "sm_89": GpuFacts(142, 99 << 10, 864),  # L40S
-    "sm_90": GpuFacts(132, 227 << 10, 3350),  # H100
-    "sm_100": GpuFacts(148, 227 << 10, 8000),  # B200
-    "sm_120": GpuFacts(170, 99 << 10, 1792),  # RTX 5090
+    "sm_90": GpuFacts(132, 227 << 10, 3350, descriptors=True),  # H100
+    "sm_100": GpuFacts(148, 227 << 10, 8000, descriptors=True),  # B200
+    "sm_120": GpuFacts(170, 99 << 10, 1792, descriptors=True),  # RTX 5090
 }
 _USUAL = "sm_90"
 
@@ -48,6 +52,7 @@ class Target:
         shared_memory: bytes that one block may have.
         registers: 32-bit registers of one multiprocessor.
         bandwidth: of the GPU's memory in GB/s.
+        descriptors: whether the GPU moves whole tiles through tensor descriptors (TMA).
         max_tile_elements: elements of one tile (Triton refuses larger ones).
         max_reduction_elements: elements of a tile of three or more axes that is reduced without a
             dot; compile time grows with it (2^19 take Triton a minute and a half).
@@ -64,6 +69,7 @@ class Target:
     shared_memory: int = 0
     registers: int = 0
     bandwidth: float = 0
+    descriptors: bool = False
     max_tile_elements: int = 0
     max_reduction_elements: int = 0
 
@@ -127,6 +133,7 @@ def _gpu_facts(arch: str | None) -> Mapping[str, object]:
         "sms": (here and here.sms) or usual.sms,
         "bandwidth": (here and here.bandwidth) or usual.bandwidth,
         "shared_memory": usual.shared_memory,
+        "descriptors": usual.descriptors,
         "registers": 1 << 16,
         "max_tile_elements": 1 << 20,
         "max_reduction_elements": 1 << 17,

@@ -16,7 +16,7 @@ class Contraction:
 
     `rows` and `columns` are the pure Vars that only the first, or only the second, factor has;
     `batch` those that both have.  `narrow`: the factors are 8- or 16-bit values, so that a matrix
-    unit takes them.
+    unit takes them.  `operands`: the arrays that they are read from.
     """
 
     func: str
@@ -29,6 +29,7 @@ class Contraction:
     narrow: bool
     bytes_a: int
     bytes_b: int
+    operands: tuple[str, ...]
 
 
 def contraction_of(func: FuncRecord) -> Contraction | None:
@@ -64,6 +65,7 @@ def contraction_of(func: FuncRecord) -> Contraction | None:
         extent,
         all(t.bits <= 16 for t in sources),
         *(t.bits // 8 for t in sources),
+        tuple(dict.fromkeys(load.buffer for load in loads_of(term.a, term.b))),
     )
 
 

@@ -19,6 +19,7 @@ class Extents:
         self._sizes: dict[str, Expr] = {s.name: Const(LARGE, index) for s in algorithm.sizes}
         self._sizes |= {name: Const(n, index) for name, n in sizes.items()}
         self._algorithm = algorithm
+        self.inputs = algorithm.inputs
         self.outputs = dict(algorithm.outputs)
 
     def of(self, e: Expr) -> int:

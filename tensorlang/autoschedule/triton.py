@@ -9,7 +9,7 @@ Each root Func becomes a kernel of one of four shapes:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from tensorlang.algorithm import Algorithm, FuncRecord
@@ -40,7 +40,7 @@ def schedule_triton(algorithm: Algorithm, target: Target, sizes: Mapping[str, in
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A tile of a contraction: rows, columns, depth, and how a program runs it."""
+    """A tile of a contraction: rows, columns, depth (of 16-bit factors), and how a program runs it."""
 
     rows: int
     columns: int
@@ -75,6 +75,24 @@ def choose_tile(m: int, n: int, target: Target) -> Tile:
     return min(_TILES, key=cost)
 
 
+# The least side of a tile that goes through tensor descriptors: smaller ones gain nothing by it.
+_LEAST_BOX = 64
+# Bytes of shared memory that barriers and descriptors take.
+_RESERVED = 2048
+
+
+def boxed(tile: Tile, product: Contraction, out_bytes: int, target: Target) -> tuple[Tile, int]:
+    """The tile for descriptors, with as many stages as shared memory holds, and its epilogue's parts.
+
+    The result passes through shared memory on its way out: a large one goes in halves.
+    """
+    parts = 2 if tile.rows * tile.columns > 128 * 128 else 1
+    stage = (tile.rows * product.bytes_a + tile.columns * product.bytes_b) * tile.depth
+    out = tile.rows * tile.columns * out_bytes // parts
+    stages = (target.shared_memory - _RESERVED - out) // stage
+    return replace(tile, stages=max(2, min(4, stages))), parts
+
+
 class _Kernels:
     """Schedules root Funcs, one kernel each."""
 
@@ -104,15 +122,31 @@ class _Kernels:
         pure = dict(zip((v or "" for v in update.pure), inner.dims, strict=True))
         row, column = (names[pure[vars[-1]]] for vars in (product.rows, product.columns))
         tile = choose_tile(shape[row], shape[column], self.target)
+        tile = replace(tile, depth=tile.depth * 2 // max(product.bytes_a, product.bytes_b))
         stage = self.schedule[func.name]
         others = [v for v in func.dims if v not in (row, column)]
+        parts = 1
+        boxes = self._takes_boxes(tile, product)
+        if boxes:
+            tile, parts = boxed(tile, product, func.dtypes[0].bits // 8, self.target)
         stage.tile(row, column, "row_o", "col_o", "row_i", "col_i", tile.rows, tile.columns)
         stage.split("row_o", "group", "row_g", 8, tail="ragged")
         stage.reorder(*others, "group", "col_o", "row_g", "row_i", "col_i")
         stage.fuse("col_o", "row_g", "in_group").fuse("group", "in_group", "tile")
-        stage.gpu_blocks(*others, "tile").vectorize("row_i").vectorize("col_i")
-        stage.gpu_warps(tile.warps)
-        made = self.schedule[inner.name].compute_at(func.name, "tile")
+        at, lane = "tile", "col_i"
+        programs = ceil(shape[row] / tile.rows) * ceil(shape[column] / tile.columns)
+        if boxes and not others and programs > self.target.sms:
+            stage.split("tile", "turn", "program", self.target.sms)
+            stage.reorder("program", "turn", "row_i", "col_i").gpu_blocks("program")
+            at = "turn"
+        else:
+            stage.gpu_blocks(*others, "tile")
+        if parts > 1:
+            stage.split("col_i", "part", "col_p", tile.columns // parts).unroll("part")
+            stage.reorder("part", "row_i", "col_p")
+            lane = "col_p"
+        stage.vectorize("row_i").vectorize(lane).gpu_warps(tile.warps)
+        made = self.schedule[inner.name].compute_at(func.name, at)
         back = {names[d]: d for d in inner.dims}
         made.vectorize(back[row]).vectorize(back[column])
         step = made.update(0)
@@ -122,6 +156,27 @@ class _Kernels:
         for lane in (*lanes, "k_i"):
             step.vectorize(lane)
         step.pipeline("k_o", tile.stages)
+        if boxes:
+            for operand in product.operands:
+                self.schedule[operand].load_with("descriptor")
+            stage.store_with("descriptor")
+
+    def _takes_boxes(self, tile: Tile, product: Contraction) -> bool:
+        """Whether tiles should go through descriptors: large ones, of rows of whole 16 bytes."""
+        sizes = {a.name: a.shape for a in self.extents.inputs}
+        rows = [
+            self.extents.of(sizes[name][-1]) * nbytes % 16
+            for name, nbytes in zip(
+                product.operands, (product.bytes_a, product.bytes_b), strict=False
+            )
+            if name in sizes
+        ]
+        return (
+            self.target.descriptors
+            and min(tile.rows, tile.columns) >= _LEAST_BOX
+            and product.narrow
+            and not any(rows)
+        )
 
     def _rows(self, func: FuncRecord, members: Mapping[str, Home]) -> None:
         """A point of the outer dimensions a program; reductions and the rest of the row inside."""
