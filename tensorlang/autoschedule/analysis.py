@@ -55,6 +55,7 @@ def contraction_of(func: FuncRecord) -> Contraction | None:
     if not rows and not columns:
         return None
     sources = source_dtype(term.a), source_dtype(term.b)
+    operands = dict.fromkeys(load.buffer for load in loads_of(term.a, term.b))
     return Contraction(
         func.name,
         1,
@@ -64,8 +65,9 @@ def contraction_of(func: FuncRecord) -> Contraction | None:
         name,
         extent,
         all(t.bits <= 16 for t in sources),
-        *(t.bits // 8 for t in sources),
-        tuple(dict.fromkeys(load.buffer for load in loads_of(term.a, term.b))),
+        sources[0].bits // 8,
+        sources[1].bits // 8,
+        tuple(operands),
     )
 
 

@@ -40,7 +40,7 @@ def schedule_triton(algorithm: Algorithm, target: Target, sizes: Mapping[str, in
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A tile of a contraction: rows, columns, depth (of 16-bit factors), and how a program runs it."""
+    """A tile of a contraction, its depth that of 16-bit factors, and how a program runs it."""
 
     rows: int
     columns: int
@@ -82,7 +82,7 @@ _RESERVED = 2048
 
 
 def boxed(tile: Tile, product: Contraction, out_bytes: int, target: Target) -> tuple[Tile, int]:
-    """The tile for descriptors, with as many stages as shared memory holds, and its epilogue's parts.
+    """The tile with as many stages as shared memory holds, and the parts of its epilogue.
 
     The result passes through shared memory on its way out: a large one goes in halves.
     """
@@ -164,13 +164,8 @@ class _Kernels:
     def _takes_boxes(self, tile: Tile, product: Contraction) -> bool:
         """Whether tiles should go through descriptors: large ones, of rows of whole 16 bytes."""
         sizes = {a.name: a.shape for a in self.extents.inputs}
-        rows = [
-            self.extents.of(sizes[name][-1]) * nbytes % 16
-            for name, nbytes in zip(
-                product.operands, (product.bytes_a, product.bytes_b), strict=False
-            )
-            if name in sizes
-        ]
+        widths = zip(product.operands, (product.bytes_a, product.bytes_b), strict=False)
+        rows = [self.extents.of(sizes[a][-1]) * n % 16 for a, n in widths if a in sizes]
         return (
             self.target.descriptors
             and min(tile.rows, tile.columns) >= _LEAST_BOX

@@ -61,16 +61,26 @@ def test_whole_dimensions_are_registers(consumer: str) -> None:
         ("out.t*8 + out.i, 7 - out.i", "not indexed by a lane"),
         ("out.t*8 + out.i, out.s", "serial loop"),
         ("out.t*8 + out.i, 3", "both as a whole and at a point"),
-        ("out.t*8 + out.i, out.h", "another extent"),
+        ("out.t*8 + out.i, out.h + 2", "not indexed by a lane"),
+        ("out.t*8 + out.h, out.w", "another extent"),
     ],
 )
 def test_other_accesses_are_scratch(index: str, why: str) -> None:
     found = placement(f"""for out.s in [0, 8):
         vectorized out.i in [0, 8):
           vectorized out.h in [0, 4):
-            out[out.t*8 + out.i, out.h] = f[{index}]""")
+            vectorized out.w in [0, 16):
+              out[out.t*8 + out.i, out.h] = f[{index}]""")
     assert isinstance(found, InScratch)
     assert why in found.why
+
+
+@pytest.mark.parametrize("part", ["out.h", "out.h + 4"])
+def test_an_aligned_part_of_a_dimension_is_in_registers(part: str) -> None:
+    found = placement(f"""vectorized out.i in [0, 8):
+        vectorized out.h in [0, 4):
+          out[out.t*8 + out.i, {part}] = f[out.t*8 + out.i, {part}]""")
+    assert found == InRegisters((0, 1))
 
 
 def test_constant_points_are_variables_of_their_own() -> None:
