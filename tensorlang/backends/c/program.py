@@ -13,10 +13,11 @@ from tensorlang.backends.c.statements import Statements
 from tensorlang.backends.c.storage import Storage
 from tensorlang.backends.c.types import SCALARS, carried, stored
 from tensorlang.backends.c.vectorize import vectorize
+from tensorlang.backends.hints import ignored_hints
 from tensorlang.ir.expr import Expr, Param, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.linear import integer
-from tensorlang.ir.stmt import Allocate, Buffer, For, Hints, Program, Stmt, walk
+from tensorlang.ir.stmt import Buffer, Program, Stmt
 
 # What the function returns besides 0.
 OUT_OF_MEMORY = 1
@@ -50,7 +51,9 @@ def translate(program: Program, machine: Machine, contiguous: Sequence[bool]) ->
     """
     program = replace(program, body=map_sequence(program.body, _shaped(machine)))
     unit = Unit(Names(program), machine)
-    _note_hints(program, unit)
+    # Of alignment the allocations take care.
+    for note in ignored_hints(program, "c", lambda _, hint: hint.startswith("align")):
+        unit.note(note)
     arguments = _Arguments(program, unit, contiguous)
     natural = frozenset(size.name for size in program.sizes)
     Statements(unit).write_all(program.body, Scope(natural=natural))
@@ -66,26 +69,6 @@ def translate(program: Program, machine: Machine, contiguous: Sequence[bool]) ->
         )
     )
     return Translation(source, function, tuple(unit.notes))
-
-
-def _note_hints(program: Program, unit: Unit) -> None:
-    """Say which hints of the schedule this backend does not use."""
-    for buffer in (*program.inputs, *program.outputs):
-        _note(buffer.name, buffer.hints, unit)
-    for stmt in walk(program.body):
-        match stmt:
-            case For():
-                _note(stmt.var, stmt.hints, unit)
-            case Allocate():
-                _note(stmt.buffer.name, stmt.buffer.hints, unit)
-            case _:
-                pass
-
-
-def _note(name: str, hints: Hints, unit: Unit) -> None:
-    for hint, value in hints:
-        if not hint.startswith("align"):
-            unit.note(f"the hint {hint}={value} of '{name}' is ignored by the target c")
 
 
 def _shaped(machine: Machine) -> Callable[[Stmt, Facts], Stmt]:

@@ -14,14 +14,15 @@ Replayer              what a call launched, launched again with other addresses
 
 from collections.abc import Iterator, Sequence
 
+from tensorlang.backends.hints import ignored_hints
 from tensorlang.backends.triton.build import Launch
 from tensorlang.backends.triton.copies import tell_copies_apart
 from tensorlang.backends.triton.executable import TritonExecutable
 from tensorlang.backends.triton.host import HostText
 from tensorlang.backends.triton.module import HEADER
-from tensorlang.backends.triton.partition import HostIf, HostLoop, HostStep, partition
+from tensorlang.backends.triton.partition import GRID, HostIf, HostLoop, HostStep, partition
 from tensorlang.backends.triton.variants import usual_text
-from tensorlang.ir.stmt import Program
+from tensorlang.ir.stmt import Allocate, For, Program, walk
 from tensorlang.target import Target
 
 
@@ -30,13 +31,27 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
 
     Raises: TargetError: tile-too-large.
     """
+    ignored = _ignored_hints(program)
     steps = partition(tell_copies_apart(program))
     kernels = [(launch, usual_text(launch, target)) for launch in launches(steps)]
     texts = [text for _, text in kernels]
     host = HostText(program, texts)
     source = "\n\n".join([HEADER, *(text.text for text in texts), host.write(steps)])
-    notes = dict.fromkeys(note for text in texts for note in text.kernel.notes)
+    made = (note for text in texts for note in text.kernel.notes)
+    notes = dict.fromkeys((*ignored, *made))
     return TritonExecutable(program, source, kernels, tuple(notes), target, host.deciding)
+
+
+def _ignored_hints(program: Program) -> tuple[str, ...]:
+    """Notes on what no kernel uses: descriptors reach only what stands in global memory."""
+    grids = [s for s in walk(program.body) if isinstance(s, For) and s.kind in GRID]
+    inside = {s.buffer.name for grid in grids for s in walk(grid) if isinstance(s, Allocate)}
+    descriptors = ("load_with", "store_with")
+
+    def uses(name: str, hint: str) -> bool:
+        return hint in ("warps", "stages") or (hint in descriptors and name not in inside)
+
+    return ignored_hints(program, "triton", uses)
 
 
 def launches(steps: Sequence[HostStep]) -> Iterator[Launch]:

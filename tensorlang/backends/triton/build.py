@@ -202,11 +202,8 @@ class _Builder:
             self._serial(loop, low, extent, place, stage)
 
     def _hints(self, loop: For) -> None:
-        for name, value in loop.hints:
-            if name == "warps":
-                self.making.warps = max(self.making.warps, int(value))
-            elif name != "stages":
-                self.making.note(f"the hint {name}={value} of '{loop.var}' is ignored")
+        warps = int(dict(loop.hints).get("warps", 0))
+        self.making.warps = max(self.making.warps, warps)
 
     def _program(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
         name = self.making.fresh(loop.var)
