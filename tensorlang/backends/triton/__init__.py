@@ -43,13 +43,15 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
 
 
 def _ignored_hints(program: Program) -> tuple[str, ...]:
-    """Notes on what no kernel uses: descriptors reach only what stands in global memory."""
+    """Notes on what no kernel uses: descriptors and padding are for global memory alone."""
     grids = [s for s in walk(program.body) if isinstance(s, For) and s.kind in GRID]
     inside = {s.buffer.name for grid in grids for s in walk(grid) if isinstance(s, Allocate)}
-    descriptors = ("load_with", "store_with")
+    of_global_memory = ("load_with", "store_with", "align")
 
     def uses(name: str, hint: str) -> bool:
-        return hint in ("warps", "stages") or (hint in descriptors and name not in inside)
+        if hint.startswith(of_global_memory):
+            return name not in inside
+        return hint in ("warps", "stages")
 
     return ignored_hints(program, "triton", uses)
 
