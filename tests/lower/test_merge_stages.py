@@ -1,0 +1,82 @@
+"""compute_with as a pass: two stages in the loops of the first."""
+
+import numpy as np
+import pytest
+
+from tensorlang import Func, Input, Pipeline, Schedule, ScheduleError, Size, Var, f32
+from tensorlang.ir.stmt import For, Program, Stage, walk
+from tests.lower.between import around, run, text
+
+M, N = Size("M"), Size("N")
+i, j = Var("i"), Var("j")
+
+
+def pair(count: int = 2) -> Pipeline:
+    """Funcs of one Input that do not read one another."""
+    a = Input("A", f32, [M, N])
+    funcs = [Func(f"f{k}") for k in range(count)]
+    for k, f in enumerate(funcs):
+        f[i, j] = a[i, j] * (k + 2)
+    return Pipeline("pair", inputs=[a], outputs={f: [M, N] for f in funcs})
+
+
+def loops(program: Program) -> list[str]:
+    return [s.var for s in walk(program.body) if isinstance(s, For)]
+
+
+def test_the_loops_down_to_the_one_named_are_shared(golden) -> None:
+    p = pair()
+    s = Schedule(p)
+    s["f1"].compute_with("f0", i)
+    before, after = around(p, s, "merge_stages")
+    golden(text(after))
+    assert loops(before) == ["f0.i", "f0.j", "f1.i", "f1.j"]
+    assert loops(after) == ["f0.i", "f0.j", "f1.j"]
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert all(map(np.array_equal, run(p, before, a), run(p, after, a)))
+
+
+def test_a_third_stage_joins_two_that_are_merged() -> None:
+    p = pair(3)
+    s = Schedule(p)
+    s["f1"].compute_with("f0", j)
+    s["f2"].compute_with("f0", j)
+    after = around(p, s, "merge_stages")[1]
+    assert loops(after) == ["f0.i", "f0.j"]
+    assert [s.func for s in walk(after.body) if isinstance(s, Stage)] == ["f0", "f1", "f2"]
+    a = np.ones((2, 3), np.float32)
+    assert [out[0, 0] for out in run(p, after, a)] == [2, 3, 4]
+
+
+def test_values_and_guards_of_tiles_stay_with_their_stage() -> None:
+    p = pair()
+    s = Schedule(p)
+    for f in ("f0", "f1"):
+        s[f].split(i, "io", "ii", 4)
+    s["f1"].compute_with("f0", "ii")
+    before, after = around(p, s, "merge_stages")
+    a = np.arange(15, dtype=np.float32).reshape(5, 3)
+    assert all(map(np.array_equal, run(p, before, a), run(p, after, a)))
+
+
+def test_without_compute_with_nothing_changes() -> None:
+    p = pair()
+    before, after = around(p, Schedule(p), "merge_stages")
+    assert after is before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s["f1"].split(i, "io", "ii", 8),
+        lambda s: s["f1"].split(i, "io", "ii", 4).parallel("io"),
+    ],
+)
+def test_loops_that_differ_in_range_or_kind_are_refused(change) -> None:
+    p = pair()
+    s = Schedule(p)
+    s["f0"].split(i, "io", "ii", 4)
+    change(s)
+    s["f1"].compute_with("f0", "io")
+    with pytest.raises(ScheduleError, match="loops-differ"):
+        p.lower(s)

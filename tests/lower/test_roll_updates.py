@@ -1,0 +1,67 @@
+"""rolling_update as a pass: the group in one loop, right before and after every later pass."""
+
+import numpy as np
+import pytest
+
+from tensorlang import Func, Input, Pipeline, RDom, Schedule, Size, Var, exp, f32, max, sum
+from tensorlang.ir.stmt import Allocate, For, Stage, walk
+from tests.lower.between import around, programs, run, text
+
+M, N = Size("M"), Size("N")
+i = Var("i")
+
+
+def log_sum_exp(causal: bool = False) -> Pipeline:
+    """m = max(A), l = sum(exp(A - m)), g = l * exp(m) for each row."""
+    a, m, total, g = Input("A", f32, [M, N]), Func("m"), Func("l"), Func("g")
+    r, q = RDom("r", N), RDom("q", N)
+    if causal:
+        r, q = r.where(r <= i), q.where(q <= i)
+    m[i] = max(a[i, r], over=r)
+    total[i] = sum(exp(a[i, q] - m[i]), over=q)
+    g[i] = total[i] * exp(m[i])
+    return Pipeline("log_sum_exp", inputs=[a], outputs={g: [M]})
+
+
+def rolled(p: Pipeline, tile: int = 4) -> Schedule:
+    s = Schedule(p)
+    s["l"].update().split("q", "qo", "qi", tile).reorder("qo", "i", "qi")
+    s["m"].rolling_update("l", "qo")
+    return s
+
+
+def rows(m: int, n: int) -> np.ndarray:
+    return np.random.default_rng(m + n).standard_normal((m, n)).astype(np.float32)
+
+
+def test_one_loop_keeps_the_max_updates_it_and_repairs_the_sum(golden) -> None:
+    p = log_sum_exp()
+    before, after = around(p, rolled(p), "roll_updates")
+    golden(text(after))
+    order = [(s.func, s.number) for s in walk(before.body) if isinstance(s, Stage)]
+    assert order.index(("m", 1)) < order.index(("l", 1))
+    loop = next(s for s in walk(after.body) if isinstance(s, For) and s.var == "l.qo")
+    inside = [s.func for s in walk(loop.body) if isinstance(s, Stage)]
+    assert "m" in inside
+    kept = [s.buffer.name for s in walk(after.body) if isinstance(s, Allocate)]
+    assert any("before" in name for name in kept)
+
+
+@pytest.mark.parametrize(("m", "n"), [(3, 10), (1, 1), (5, 4), (0, 3)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_pass_after_it_keeps_the_value(m: int, n: int, causal: bool) -> None:
+    p = log_sum_exp(causal)
+    a = rows(m, n)
+    where = np.arange(n) <= np.arange(m)[:, None] if causal else np.True_
+    expected = np.where(where, np.exp(a.astype(np.float64)), 0).sum(1)
+    made = programs(p, rolled(p))
+    names = list(made)
+    for name in names[names.index("roll_updates") :]:
+        (out,) = run(p, made[name], a)
+        assert np.allclose(out, expected, rtol=1e-5), name
+
+
+def test_without_a_rolling_update_nothing_changes() -> None:
+    p = log_sum_exp()
+    before, after = around(p, Schedule(p), "roll_updates")
+    assert after is before
