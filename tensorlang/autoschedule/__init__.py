@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tensorlang.algorithm import Algorithm
+from tensorlang.autoschedule.c import schedule_c
 from tensorlang.autoschedule.default import default_schedule
 from tensorlang.autoschedule.triton import schedule_triton
 from tensorlang.schedule import HasAlgorithm, Schedule
@@ -25,4 +26,6 @@ def autoschedule(
     where = Target.of(target)
     if where.name == "triton":
         return schedule_triton(algorithm, where, sizes or {})
+    if where.name == "c":
+        return schedule_c(algorithm, where, sizes or {})
     return default_schedule(algorithm, where)
