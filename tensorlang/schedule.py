@@ -21,7 +21,7 @@ from tensorlang.directives.hardware import (
 )
 from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tail, Tile, Unroll
 from tensorlang.directives.nest import Nest
-from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
+from tensorlang.directives.parallel import Atomic, GpuBlocks, Parallel, Vectorize
 from tensorlang.directives.placement import (
     ComputeAt,
     ComputeInline,
@@ -299,6 +299,9 @@ class Stage:
 
     def gpu_blocks(self, *vars: LoopName) -> "Stage":
         return self._apply(GpuBlocks(tuple(map(_name, vars))))
+
+    def atomic(self) -> "Stage":
+        return self._apply(Atomic())
 
     def compute_inline(self) -> "Stage":
         return self._apply(ComputeInline())

@@ -244,15 +244,20 @@ def _store(stmt: Store, closures: Closures) -> Action:
     rank = len(stmt.indices)
     both = closures.several((*stmt.indices, *stmt.values), stmt.span)
     indices = [k for k, value in enumerate(stmt.values) if value.dtype is index]
-    slot = closures.slot(stmt.buffer)
+    slot, running_slot = closures.slot(stmt.buffer), closures.slot(_RUNNING)
+    atomic = stmt.atomic
 
     def run(env: Environment) -> None:
+        if atomic:
+            env[running_slot].updated = env[slot]
         computed = both(env)
         values = computed[rank:]
         if indices:
             # An index that is stored becomes an i64.
             values = tuple([wrap(v, i64) if k in indices else v for k, v in enumerate(values)])
         env[slot].store(computed[:rank], values)
+        if atomic:
+            env[running_slot].updated = None
 
     return run
 

@@ -34,10 +34,14 @@ Trace: TypeAlias = Callable[[Access], None]
 class Race:
     """The elements that the iterations of one run of a parallel loop touched so far.
 
-    Two iterations may touch one element if both only read it, or both store the same value.
+    Two iterations may touch one element if both only read it, both store the same value, or both
+    update it atomically.
     """
 
-    __slots__ = ("_another_reader", "_reader", "_writer", "iteration", "loop")
+    __slots__ = (
+        *("_another_reader", "_another_updater", "_reader", "_updater", "_writer"),
+        *("iteration", "loop"),
+    )
 
     def __init__(self, loop: str) -> None:
         self.loop = loop
@@ -45,10 +49,13 @@ class Race:
         self._writer: dict[tuple[Memory, Element], int] = {}
         self._reader: dict[tuple[Memory, Element], int] = {}
         self._another_reader: dict[tuple[Memory, Element], int] = {}
+        self._updater: dict[tuple[Memory, Element], int] = {}
+        self._another_updater: dict[tuple[Memory, Element], int] = {}
 
     def reads(self, memory: "Memory", at: Element) -> None:
         """This iteration reads an element."""
         key = (memory, at)
+        self._not_updated(memory, at, "update and read")
         writer = self._writer.get(key)
         if writer == self.iteration:
             return  # its own value, whatever others store there is checked when they do
@@ -60,13 +67,34 @@ class Race:
     def writes(self, memory: "Memory", at: Element, changes: bool) -> None:
         """This iteration writes an element; `changes`: to a value that it does not have."""
         key = (memory, at)
-        for reader in (self._reader.get(key), self._another_reader.get(key)):
-            if reader is not None and reader != self.iteration:
-                raise self._fault(memory, at, reader, "read and write")
+        self._not_updated(memory, at, "update and write")
+        self._not_read(memory, at, "read and write")
         writer = self._writer.get(key)
         if changes and writer is not None and writer != self.iteration:
             raise self._fault(memory, at, writer, "write different values to")
         self._writer[key] = self.iteration
+
+    def updates(self, memory: "Memory", at: Element) -> None:
+        """This iteration loads, combines and stores an element in one step."""
+        key = (memory, at)
+        self._not_read(memory, at, "read and update")
+        writer = self._writer.get(key)
+        if writer is not None and writer != self.iteration:
+            raise self._fault(memory, at, writer, "write and update")
+        if self._updater.setdefault(key, self.iteration) != self.iteration:
+            self._another_updater[key] = self.iteration
+
+    def _not_read(self, memory: "Memory", at: Element, what: str) -> None:
+        key = (memory, at)
+        for reader in (self._reader.get(key), self._another_reader.get(key)):
+            if reader is not None and reader != self.iteration:
+                raise self._fault(memory, at, reader, what)
+
+    def _not_updated(self, memory: "Memory", at: Element, what: str) -> None:
+        key = (memory, at)
+        for updater in (self._updater.get(key), self._another_updater.get(key)):
+            if updater is not None and updater != self.iteration:
+                raise self._fault(memory, at, updater, what)
 
     def _fault(self, memory: "Memory", at: Element, other: int, what: str) -> InternalError:
         return InternalError(
@@ -80,6 +108,8 @@ class Running:
     """What is going on: the parallel loops around the current statement, and who listens."""
 
     trace: Trace | None = None
+    # The buffer that an atomic store is updating: what it loads of it is part of the one step.
+    updated: "Memory | None" = None
     races: list[Race] = field(default_factory=list[Race])
 
 
@@ -109,7 +139,7 @@ class Memory:
         if values is None:
             values = self._fetched(at)
         running = self._running
-        if self._array is None:
+        if self._array is None and running.updated is not self:
             for race in running.races[self._depth :]:
                 race.reads(self, at)
         if running.trace is not None:
@@ -123,7 +153,10 @@ class Memory:
             if position not in inside:
                 raise self._outside("store to", at)
         running = self._running
-        if len(running.races) > self._depth:
+        if running.updated is self:
+            for race in running.races[self._depth :]:
+                race.updates(self, at)
+        elif len(running.races) > self._depth:
             changes = not _same(self.elements.get(at), values)
             for race in running.races[self._depth :]:
                 race.writes(self, at, changes)

@@ -24,7 +24,7 @@ from tensorlang.directives.hardware import (
 )
 from tensorlang.directives.loops import Fuse, Rename, Reorder, Serial, Split, Tile, Unroll
 from tensorlang.directives.nest import Binding, Conditions, Loop, Nest, Variant
-from tensorlang.directives.parallel import GpuBlocks, Parallel, Vectorize
+from tensorlang.directives.parallel import Atomic, GpuBlocks, Parallel, Vectorize
 from tensorlang.directives.placement import (
     ComputeAt,
     ComputeInline,
@@ -41,7 +41,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
     d.keyword: d
     for d in (
         *(Split, Tile, Fuse, Reorder, Rename, Serial, Unroll),
-        *(Parallel, Vectorize, GpuBlocks),
+        *(Parallel, Vectorize, GpuBlocks, Atomic),
         *(ComputeInline, ComputeRoot, ComputeAt, ComputeWith, StoreAt, StoreRoot),
         *(StoreIn, FoldStorage, AlignStorage),
         *(Bound, BoundExtent, AlignBounds),

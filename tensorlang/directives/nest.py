@@ -90,6 +90,8 @@ class Nest:
     # The loops that come from the domain, in the order in which the definition runs them.
     sequence: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
+    # Iterations that update one element at once do so by atomic operations.
+    atomic: bool = False
 
     @property
     def stage(self) -> str:

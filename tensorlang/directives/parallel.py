@@ -1,4 +1,4 @@
-"""parallel, vectorize, gpu_blocks: iterations that run at once."""
+"""parallel, vectorize, gpu_blocks, atomic: iterations that run at once."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -6,6 +6,7 @@ from typing import ClassVar
 from tensorlang.directives.base import Directive, State
 from tensorlang.directives.nest import Loop, Nest
 from tensorlang.directives.order import Order
+from tensorlang.ir.associativity import reorders_freely
 from tensorlang.ir.stmt import LoopKind
 
 
@@ -26,7 +27,7 @@ def _check_reduction(
     definition = state.funcs[nest.func].definitions[nest.number]
     order = Order(definition, nest)
     conflict = order.conflict_of(loop.name)
-    if conflict is None:
+    if conflict is None or nest.atomic:
         return
     mixed = any(v in loop.origins for v in definition.pure if v is not None)
     if kind is LoopKind.VECTORIZED and order.is_associative() and not mixed:
@@ -35,8 +36,8 @@ def _check_reduction(
         fix = f"vectorize a loop that comes from the RDom alone: {loop.name!r} is fused from both"
     elif order.is_associative():
         fix = (
-            f"vectorize {loop.name!r} (a tree reduction), or rfactor it and {directive.keyword} "
-            "the loop of the new Func"
+            f"vectorize {loop.name!r} (a tree reduction), rfactor it and {directive.keyword} "
+            "the loop of the new Func, or make the update atomic() first"
         )
     else:
         fix = f"{directive.keyword} a pure loop, or leave {loop.name!r} serial"
@@ -91,3 +92,35 @@ class Vectorize(Directive):
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
         _mark(self, state, stage, self.var, LoopKind.VECTORIZED)
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic(Directive):
+    """f[p] = f[p] op e   ->   atomic f[p] = f[p] op e
+
+    Loops of the update's RDom may then be parallel, gpu_blocks or vectorized although several
+    iterations update one element: each loads, combines and stores in one step, in any order.  Legal
+    for an operator that is proven to be associative and commutative: `+ * & | ^`, minimum and
+    maximum.  The order of a float sum is not fixed, so that its rounding may differ between calls.
+    A GPU has atomic operations for sums and integers; elsewhere `rfactor` gives partial results.
+
+    Raises: ScheduleError: not-associative.
+    See: Halide's Stage::atomic.
+    """
+
+    keyword: ClassVar[str] = "atomic"
+    on_variants: ClassVar[bool] = True
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        definition = state.funcs[nest.func].definitions[nest.number]
+        if not reorders_freely(nest.func, definition.indices, definition.values):
+            raise self.error(
+                "not-associative",
+                f"cannot make {nest.stage!r} atomic",
+                why="it is no known operation whose terms can be combined in any order",
+                fix="write it as f[p] = f[p] op e with one of + * & | ^, minimum or maximum, and "
+                "an e that does not read f; or rfactor an argmin or argmax",
+                nest=nest,
+            )
+        state.nests[stage] = replace(nest, atomic=True)

@@ -27,7 +27,7 @@ RESERVED = frozenset(
     (
         *("program", "for", "parallel", "unrolled", "vectorized", "gpu_block", "reduction", "in"),
         *("let", "allocate", "fold", "if", "stage", "assert", "else", "pass", "true", "false"),
-        *("over", "where"),
+        *("over", "where", "atomic"),
     )
 )
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

@@ -15,7 +15,7 @@
             | "allocate" buffer [":" suite]       likewise
             | "if" expr ":" suite
             | "stage" func "." number ":" suite
-            | name "[" expr, ... "]" "=" (expr | "(" expr, ... ")")
+            | ["atomic"] name "[" expr, ... "]" "=" (expr | "(" expr, ... ")")
             | "assert" expr "else" error "(" code, what=, why=, fix= [, values=[expr, ...]] ")"
     kind    = "for" | "parallel" | "unrolled" | "vectorized" | "gpu_block"
     range   = "[0," extent ")" | "[" min ", +" extent ")"
@@ -93,7 +93,9 @@ def opening_of(stmt: Stmt) -> str:
         case Allocate():
             return f"allocate {_buffer(stmt.buffer)}"
         case Store():
-            return f"{print_name(stmt.buffer)}[{_listed(stmt.indices)}] = {_values(stmt.values)}"
+            atomic = "atomic " if stmt.atomic else ""
+            at = f"{print_name(stmt.buffer)}[{_listed(stmt.indices)}]"
+            return f"{atomic}{at} = {_values(stmt.values)}"
         case Assert():
             return f"assert {print_expr(stmt.condition)}"
         case Block():

@@ -74,7 +74,8 @@ def _if(stmt: If, facts: Facts) -> Stmt:
     if isinstance(stmt.condition, Const):
         return simplify_stmt(stmt.body, facts) if stmt.condition.value else _NOTHING
     for name, value in _fixed_names(stmt.condition):
-        stmt = replace(stmt, body=_substituted(stmt.body, name, value))
+        body = _substituted(stmt.body, name, value)
+        stmt = stmt if body is stmt.body else replace(stmt, body=body)
     return _around(stmt, facts.assume(stmt.condition))
 
 

@@ -7,7 +7,8 @@
          | Let(var, value, body)                  var stands for value in body
          | If(condition, body)
          | Allocate(buffer, body)                 a buffer that lives while body runs
-         | Store(buffer, indices, values)         all components at once, after all loads
+         | Store(buffer, indices, values)         all components at once, after all loads; atomic:
+                                                  with the load of what it updates, in one step
          | Assert(condition, error, code, ...)    holds, or the call fails before it writes anything
 
 A program is scalar: a vectorized loop is a loop whose iterations may run at once, and an If inside
@@ -18,7 +19,8 @@ what is allocated and looped over, "C.i.first" and "C.i.last" for what is needed
 
 Meaning: statements run in order; iterations of serial, unrolled and vectorized loops in order;
 those of parallel and gpu_block loops in any order, and two of them never touch one element unless
-both only read it or both store the same value.  A loop of extent <= 0 runs no iteration.
+both only read it, both store the same value, or both update it by atomic stores.  A loop of
+extent <= 0 runs no iteration.
 """
 
 from collections.abc import Callable, Iterator
@@ -128,6 +130,8 @@ class Store:
     buffer: str
     indices: tuple[Expr, ...]
     values: tuple[Expr, ...]
+    # buffer[indices] = buffer[indices] op e, op associative and commutative, e free of the buffer.
+    atomic: bool = False
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 

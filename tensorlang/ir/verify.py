@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tensorlang.errors import InternalError
+from tensorlang.ir.associativity import reorders_freely
 from tensorlang.ir.expr import Expr, Load, Name, Var
 from tensorlang.ir.printer import opening_of, print_expr
 from tensorlang.ir.stmt import (
@@ -173,6 +174,8 @@ def _store_faults(store: Store, place: _Place) -> Iterator[str]:
         yield f"a store to the input `{store.buffer}`"
     yield from _rank_fault(store.buffer, store.indices, buffer)
     yield from _not_index(store.indices)
+    if store.atomic and not reorders_freely(store.buffer, store.indices, store.values):
+        yield "an atomic store is no update by an associative and commutative operator"
     given = tuple(value.dtype for value in store.values)
     if given != buffer.dtypes:
         yield f"`{store.buffer}` holds {_dtypes(buffer.dtypes)}, and is given {_dtypes(given)}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tensorlang.algorithm import Definition, FuncRecord
-from tensorlang.directives.nest import Nest, region_name
+from tensorlang.directives.nest import Loop, Nest, region_name
 from tensorlang.directives.order import Order
 from tensorlang.ir.accesses import REGION_PARTS
 from tensorlang.ir.expr import Const, Expr, Var
@@ -19,6 +19,7 @@ from tensorlang.ir.stmt import (
     Hints,
     If,
     Let,
+    LoopKind,
     Program,
     Stage,
     Stmt,
@@ -116,7 +117,8 @@ def _loops(func: FuncRecord, definition: Definition, nest: Nest) -> Stmt:
     order = Order(definition, nest)
     values = tuple(substitute(v, qualified) for v in definition.values)
     indices = tuple(substitute(i, qualified) for i in definition.indices)
-    body: Stmt = Store(func.name, indices, values, span=definition.span)
+    atomic = nest.atomic and any(_is_shared(loop, order, definition) for loop in nest.loops)
+    body: Stmt = Store(func.name, indices, values, atomic, span=definition.span)
     for depth in range(len(nest.loops), -1, -1):
         body = _wrap(body, inside[depth], qualified)
         if depth:
@@ -132,6 +134,15 @@ def _loops(func: FuncRecord, definition: Definition, nest: Nest) -> Stmt:
                 span=loop.span,
             )
     return body
+
+
+def _is_shared(loop: Loop, order: Order, definition: Definition) -> bool:
+    """Whether iterations of the loop that run at once may update one element."""
+    if loop.kind in (LoopKind.SERIAL, LoopKind.UNROLLED):
+        return False
+    # Lanes that all update one element are a tree reduction.
+    scattered = any(e.reads for e in definition.indices) or loop.kind is not LoopKind.VECTORIZED
+    return scattered and order.conflict_of(loop.name) is not None
 
 
 def _names(nest: Nest) -> Iterable[str]:

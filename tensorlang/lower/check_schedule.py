@@ -85,7 +85,7 @@ def _check_parallel(plan: Plan, nest: Nest) -> None:
             continue
         conflict = order.conflict_of(loop.name)
         tree = loop.kind is LoopKind.VECTORIZED and order.is_associative()
-        if conflict is not None and not tree:
+        if conflict is not None and not tree and not nest.atomic:
             raise ScheduleError(
                 "carried-dependence",
                 f"cannot run {loop.name!r} of {nest.stage!r} as {loop.kind.value}",

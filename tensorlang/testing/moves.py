@@ -190,6 +190,13 @@ def _on_dim(name: str, counts: tuple[int, ...]) -> Move:
     return apply
 
 
+def _atomic(draw: Draw, stage: Stage) -> None:
+    """Atomic updates, and mostly a loop that needs them."""
+    stage.atomic()
+    if draw(st.booleans()):
+        getattr(stage, draw(st.sampled_from(("parallel", "vectorize"))))(_loop(draw, stage))
+
+
 def _bound(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
     dims = s.state.funcs[func].dims
     if dims:
@@ -222,6 +229,7 @@ MOVES: dict[str, Move] = {
     "unroll": _unroll,
     "vectorize": _on_loop("vectorize"),
     "parallel": _on_loop("parallel"),
+    "atomic": lambda draw, s, stage, func, number: _atomic(draw, stage),
     "compute_at": _compute_at,
     "store_at": _store_at,
     "compute_root": _placement("compute_root"),

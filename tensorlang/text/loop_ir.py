@@ -141,8 +141,10 @@ class _Reader:
                 return Stage(unquoted(func), int(number), self._suite(subtrees(tree)[0]))
             case "store":
                 indices, values = subtrees(tree)
-                buffer = buffer_named(words(tree)[0], self.scope, self.source)
-                return Store(buffer.name, self._exprs(indices), self._exprs(values))
+                *atomic, name = words(tree)
+                buffer = buffer_named(name, self.scope, self.source)
+                stored = self._exprs(indices), self._exprs(values)
+                return Store(buffer.name, *stored, bool(atomic))
             case _:
                 return self._assert(tree)
 

@@ -56,6 +56,13 @@ def bound_not_met__of_a_func_between():
 
 
 @mistake
+def no_atomic():
+    s = Schedule(most)
+    s["f"].update().atomic().gpu_blocks("k")
+    return most.compile(s, target="triton")
+
+
+@mistake
 def unknown_target():
     return gather.compile(target="cuda")
 
@@ -132,6 +139,6 @@ def no_gradient():
 def test_the_message_of_what_goes_wrong_later(name, golden, monkeypatch):
     if name == "no-c-compiler":
         monkeypatch.setattr(toolchain, "c_compiler", lambda: None)
-    if name == "tile-too-large":
+    if name in ("tile-too-large", "no-atomic"):
         pytest.importorskip("triton")
     mistake.check(name, golden)

@@ -541,6 +541,11 @@ def loops_scheduled__in_variants():
 
 
 @mistake
+def not_associative__to_make_atomic():
+    return Schedule(scan)["f"].update().atomic()
+
+
+@mistake
 def unknown_dim__to_bound():
     return Schedule(chain)["f"].bound("x", 0, 4)
 

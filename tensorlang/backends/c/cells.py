@@ -40,7 +40,8 @@ def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     if bound is None or not _conditions_vary(loop.body, bound):
         return ()
     busy = {cell.buffer for cell in scope.cells}
-    stored = {s.buffer for s in walk(loop.body) if isinstance(s, Store)}
+    stores = [s for s in walk(loop.body) if isinstance(s, Store)]
+    stored = {s.buffer for s in stores} - {s.buffer for s in stores if s.atomic}
     found: list[Cell] = []
     for buffer in sorted(stored - busy - bound):
         accesses = list(_accesses(loop.body, buffer, replace(scope, lane=scope.lane), unit))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from tensorlang.backends.c.allocations import Allocations, is_small
+from tensorlang.backends.c.atomics import write_atomic
 from tensorlang.backends.c.cells import cells_of
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
@@ -73,6 +74,10 @@ class Statements:
                 self._if(stmt, scope)
             case Allocate():
                 self._allocate(stmt, scope)
+            case Store(atomic=True) if scope.lane is not None:
+                self._each_lane(stmt, scope)
+            case Store(atomic=True):
+                write_atomic(stmt, scope, self._unit)
             case Store():
                 write_store(stmt, scope, self._unit)
             case Assert():

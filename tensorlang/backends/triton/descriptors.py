@@ -59,6 +59,8 @@ def wanted(kernel: Kernel) -> Iterator[tuple[Memory, int]]:
 def is_asked(tile: Read | Write) -> bool:
     """Whether the schedule asks for a descriptor here."""
     memory = tile.at.memory
+    if isinstance(tile, Write) and tile.operator:
+        return False
     return (memory.load_with if isinstance(tile, Read) else memory.store_with) == "descriptor"
 
 

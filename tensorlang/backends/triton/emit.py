@@ -261,12 +261,17 @@ class _Emitter:
         assert tile.at.address is not None
         lanes = self.kernel.lanes.of(tile.at.address)
         value = tile.value
-        stored = printer.typed(value, lanes) if isinstance(value, Const) else None
-        text = stored or printer.placed(value, lanes)
-        parts = [printer.text(tile.at.address, lanes), text.text]
+        if tile.operator:
+            text = self._whole(value, lanes, printer)
+        else:
+            stored = printer.typed(value, lanes) if isinstance(value, Const) else None
+            text = (stored or printer.placed(value, lanes)).text
+        parts = [printer.text(tile.at.address, lanes), text]
         if tile.mask is not None:
             parts.append(f"mask={printer.text(tile.mask, lanes)}")
-        self._call(depth, "tl.store", parts)
+        if tile.operator:
+            parts.append('sem="relaxed"')
+        self._call(depth, f"tl.atomic_{tile.operator}" if tile.operator else "tl.store", parts)
 
     def _unboxed(self, at: Access, frame: Frame, printer: ExprPrinter) -> str:
         """A box as a tile with the axes of the frame."""

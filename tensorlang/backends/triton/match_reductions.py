@@ -53,7 +53,7 @@ def _store_conflict(store: Store, varying: frozenset[str], reduction: bool) -> s
     if not named:
         proven = associative_operator(store.buffer, store.indices, store.values) is not None
         return "" if proven else f"the update of '{store.buffer}' is not proved associative"
-    if not reduction:
+    if not reduction or store.atomic:
         return ""
     if any(e.reads for e in store.indices):
         return f"'{store.buffer}' is updated at places that data decides"

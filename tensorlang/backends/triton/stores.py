@@ -1,5 +1,6 @@
 """Stores of loop IR as statements over tiles: to registers or memory, plain or reducing lanes."""
 
+from tensorlang.backends.triton.atomics import check_atomic
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction
 from tensorlang.backends.triton.match_reductions import Dot, guarded_term, match_dot
@@ -37,6 +38,9 @@ def make_store(store: Store, place: Place, making: Making, number: int) -> None:
     reduced = tuple(lane for lane in place.lanes if lane not in named)
     over = {g for g in place.guards if set(making.lanes.of(g)) & set(reduced)}
     plain = tuple(g for g in place.guards if g not in over)
+    if store.atomic and register is None:
+        making.out.append(atomic_update(store, indices, reduced, place, making))
+        return
     if reduced:
         guards = tuple(g for g in place.guards if g in over)
         values = _reduced_values(store, indices, reduced, guards, place, making)
@@ -46,6 +50,25 @@ def make_store(store: Store, place: Place, making: Making, number: int) -> None:
         _assign(register, indices, values, plain, making, number)
     else:
         _write(store, indices, values, plain, place, making)
+
+
+def atomic_update(
+    store: Store, indices: tuple[Expr, ...], reduced: tuple[Lane, ...], place: Place, making: Making
+) -> Write:
+    """memory op= term, the term reduced along the lanes that share an element."""
+    found = associative_operator(store.buffer, store.indices, store.values)
+    if found is None:
+        raise InternalError(f"an atomic store to '{store.buffer}' is no known update")
+    op, (term,) = found
+    check_atomic(store.buffer, op, term.dtype)
+    over = {g for g in place.guards if set(making.lanes.of(g)) & set(reduced)}
+    value = value_of(term, place, making)
+    if reduced:
+        guards = tuple(g for g in place.guards if g in over)
+        value = _along(op, guarded_term(value, guards, identity(op, value.dtype)), reduced)
+    plain = tuple(g for g in place.guards if g not in over)
+    at = access(making.memories[store.buffer], 0, indices, place, making)
+    return Write(at, value, conjunction(plain), operator=op)
 
 
 def _write(

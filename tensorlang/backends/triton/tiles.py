@@ -204,12 +204,16 @@ class Read:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Write:
-    """Elements of memory = value; in bounds also before and after `movable` loops around it."""
+    """Elements of memory = value; in bounds also before and after `movable` loops around it.
+
+    With an operator: memory op= value, atomically.
+    """
 
     at: Access
     value: Expr
     mask: Expr | None
     movable: int = 0
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
