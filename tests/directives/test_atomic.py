@@ -168,8 +168,8 @@ program race(A: i32[4]) -> out: i32[1]:
     [
         ("pass", None),
         ("atomic out[0] = out[0] + 1:i32", None),
-        ("out[0] = out[0] + A[i]", "update and read"),
-        ("out[0] = A[i]", "update and write"),
+        ("out[0] = out[0] + A[i]", "read and update"),
+        ("out[0] = A[i]", "write and update"),
     ],
 )
 def test_the_interpreter_tells_atomic_updates_from_races(other, why):
