@@ -55,7 +55,7 @@ LAYERS: dict[str, set[str]] = {
     "autodiff": _EVERYTHING,
     # Asked for by name, never by `import tensorlang`: so they may import torch at their top.
     "torch": _EVERYTHING | {"autodiff"},
-    "nn": _EVERYTHING | {"autodiff", "tensorlang", "torch"},
+    "nn": _EVERYTHING | {"autodiff", "torch"},
     "module": _EVERYTHING,
     "testing": _EVERYTHING | {"tensorlang"},
     "cli": _EVERYTHING | {"tensorlang", "demo", "testing"},

@@ -154,10 +154,13 @@ def _loops_of(e: Expr, varying: Varying) -> frozenset[str]:
 
 
 def _check_shared(loop: For, kept: frozenset[str]) -> None:
-    """Iterations that run at once never compute a Func into one storage."""
+    """Iterations that run at once never compute a Func into one storage.
+
+    A loop of its own, in which compute_with has put another stage of it, gives each its elements.
+    """
     func, _, name = loop.var.rpartition(".")
     inside = (s.func for s in walk(loop.body) if isinstance(s, Stage))
-    shared = next((f for f in inside if f in kept), None)
+    shared = next((f for f in inside if f in kept and f != func), None)
     if shared is not None:
         raise ScheduleError(
             "shared-storage",

@@ -1,0 +1,59 @@
+"""Softmax of rows, and the losses made of its logarithm.  Scheduled by `schedules.rows`."""
+
+from tensorlang.func import Func, Input
+from tensorlang.ir.expr import Expr, Operand
+from tensorlang.ir.functions import exp, log, select
+from tensorlang.ir.types import DTYPES, DType, index
+from tensorlang.nn.numbers import M, N, i, j, over, wide
+from tensorlang.pipeline import Pipeline
+from tensorlang.reductions import max, sum
+
+
+def softmax(x: DType, *, logarithm: bool, out_dtype: str) -> Pipeline:
+    """out[i, j] = exp(x[i, j]) / sum(exp(x[i, :])), or its logarithm
+
+    The largest of a row is subtracted first, so that exp stays in range; it cancels.
+    """
+    w, result = wide(x), DTYPES[out_dtype] if out_dtype else x
+    w = wide(result) if result.bits > w.bits else w
+    X, a, b = Input("x", x, [M, N]), over("a"), over("b")
+    top, total, out = Func("top"), Func("total"), Func("out")
+    top[i] = max(w(X[i, a]), over=a)
+    total[i] = sum(exp(w(X[i, b]) - top[i]), over=b)
+    z = w(X[i, j]) - top[i]
+    out[i, j] = result(z - log(total[i]) if logarithm else exp(z) / total[i])
+    name = "log_softmax" if logarithm else "softmax"
+    return Pipeline(name, inputs=[X], outputs={out: [M, N]})
+
+
+def cross_entropy(
+    x: DType, target: DType, weight: DType | None, *, ignore_index: int, label_smoothing: float
+) -> Pipeline:
+    """out[i] = -w[t] * log_softmax(x[i, :])[t], t = target[i]; 0 where t is `ignore_index`
+
+    With label smoothing s: (1 - s) of that, and s times the mean over all classes c of
+    -w[c] * log_softmax(x[i, :])[c].
+    """
+    w = wide(x)
+    X, T = Input("x", x, [M, N]), Input("target", target, [M])
+    W = None if weight is None else Input("weight", weight, [N])
+    names = ["top", "total", "picked", "spread", "out"]
+    top, total, picked, spread, out = (Func(n) for n in names)
+    a, b, c, d = over("a"), over("b"), over("c"), over("d")
+    top[i] = max(w(X[i, a]), over=a)
+    total[i] = sum(exp(w(X[i, b]) - top[i]), over=b)
+
+    def loss(at: Operand) -> Expr:
+        """-w[at] * log_softmax(x[i, :])[at]"""
+        value = log(total[i]) - (w(X[i, at]) - top[i])
+        return value if W is None else value * w(W[at])
+
+    # A sum with one term that counts: its gradient reads the target, and scatters nothing.
+    picked[i] = sum(select(index(T[i]) == c, loss(c), 0), over=c)
+    value = picked[i]
+    if label_smoothing:
+        spread[i] = sum(loss(d), over=d)
+        value = (1 - label_smoothing) * value + label_smoothing / w(N) * spread[i]
+    out[i] = x(select(T[i] == ignore_index, 0, value))
+    inputs = [X, T] if W is None else [X, T, W]
+    return Pipeline("cross_entropy", inputs=inputs, outputs={out: [M]})
