@@ -1,13 +1,14 @@
 """Kernel: a compiled program, called with arrays."""
 
-from collections.abc import Mapping
-from functools import cached_property
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from tensorlang import arrays
 from tensorlang.arrays import Array
-from tensorlang.backends import compile_offline
-from tensorlang.backends.executable import Binary, Executable, preparing
+from tensorlang.backends import capture, compile_offline
+from tensorlang.backends.executable import Ahead, Binary, Executable, Graph, preparing
 from tensorlang.calling.check_arrays import (
     Place,
     check_array,
@@ -19,7 +20,8 @@ from tensorlang.calling.check_arrays import (
     roles,
 )
 from tensorlang.calling.params import bind_params, bind_sizes
-from tensorlang.calling.plan import Contract, Plan, leading_asserts, make_plan, viewed
+from tensorlang.calling.plan import Contract, Plan, call_of, leading_asserts, make_plan, viewed
+from tensorlang.calling.progress import show_progress
 from tensorlang.calling.signature import Signature
 from tensorlang.errors import TargetError
 from tensorlang.ir.stmt import Program
@@ -133,6 +135,56 @@ class Kernel:
         plan.run(scalars, viewed(inputs, plan.views), viewed(outs, plan.out_views))
         return out
 
+    def warmup(
+        self,
+        *calls: Sequence[Sequence[int]],
+        sizes: Mapping[Any, int] | None = None,
+        params: Mapping[str, Any] | None = None,
+        workers: int | None = None,
+        progress: bool | None = None,
+    ) -> int:
+        """Compile what calls will need before they come, several kernels side by side.
+
+        kernel.warmup([(4096, 4096), (4096, 512)], [(1, 4096), (4096, 512)])
+
+        A kernel is compiled anew for what sizes are divisible by, not for each size.  With no GPU
+        it is compiled for the architecture of the target, into the cache on disk.
+
+        Args:
+            calls: for each call, one shape an Input; as if of contiguous, aligned arrays.
+            sizes: the Sizes that no shape tells; params: a number for every Param.
+            workers: compilations at a time; by default as many as there are cores.
+            progress: whether to draw a bar on stderr; by default on a terminal.
+        Returns: how many kernels had to be compiled.
+        Raises: ShapeError, BoundsError, TargetError: a call that would be refused.
+        """
+        if not isinstance(self._executable, Ahead):
+            return 0
+        given = {} if sizes is None else bind_sizes(self.signature, sizes)
+        scalars = bind_params(self.signature, params or {})
+        wanted = [call_of(self._contract, shapes, given, scalars) for shapes in calls]
+        shown = sys.stderr.isatty() if progress is None else progress
+        return self._executable.compile_ahead(wanted, workers, show_progress if shown else None)
+
+    def graph(self, *inputs: Array, **arguments: Any) -> Graph:
+        """A call captured as one CUDA graph, which then costs next to nothing to repeat.
+
+        step = kernel.graph(a, b)
+        step()           # on what is in a and b now; the result is step.outputs, written anew
+        step(a2, b2)     # copies a2 to a and b2 to b first
+
+        Args: as of a call; the arrays are tensors on a GPU.
+        Raises: TargetError: no-graph; and what a call raises.
+        """
+        if self.target.carrier != "torch" or not _on_gpu(inputs):
+            raise TargetError(
+                "no-graph",
+                f"'{self.signature.name}' cannot be captured in a CUDA graph",
+                why=f"it is compiled for {self.target}, and its arrays are not on a GPU",
+                fix='compile it for target="triton", and pass tensors on a GPU',
+            )
+        return capture(partial(self, **arguments), inputs)
+
     def _launch(self, plan: Plan, scalars: Mapping[str, Scalar], inputs: tuple[Array, ...]) -> Any:
         views = viewed(inputs, plan.views) if plan.views else inputs
         if len(plan.allocators) == 1:
@@ -186,3 +238,9 @@ class Kernel:
             results: tuple[Array, ...] = made  # pyright: ignore[reportUnknownVariableType]
             return tuple([arrays.give_back(result, like) for result in results])
         return arrays.give_back(made, like)
+
+
+def _on_gpu(inputs: tuple[Array, ...]) -> bool:
+    return bool(inputs) and all(
+        arrays.is_tensor(a) and arrays.device_of(a).startswith("cuda") for a in inputs
+    )

@@ -37,7 +37,9 @@ class Gpu:
 def processor() -> Processor:
     """The CPU on which this process runs."""
     return Processor(
-        _vector_bits(), _cores(), (_cache(1, 32 << 10), _cache(2, 512 << 10), _cache(3, 8 << 20))
+        _vector_bits(),
+        available_cores(),
+        (_cache(1, 32 << 10), _cache(2, 512 << 10), _cache(3, 8 << 20)),
     )
 
 
@@ -53,7 +55,8 @@ def _cache(level: int, usual: int) -> int:
     return usual
 
 
-def _cores() -> int:
+def available_cores() -> int:
+    """CPU cores that this process may use."""
     # A container's share is the affinity of the process, not the number of cores of its host.
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

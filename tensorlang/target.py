@@ -31,6 +31,7 @@ ARCHITECTURES: dict[str, GpuFacts] = {
     "sm_90": GpuFacts(132, 227 << 10, 3350, descriptors=True),  # H100
     "sm_100": GpuFacts(148, 227 << 10, 8000, descriptors=True),  # B200
     "sm_120": GpuFacts(170, 99 << 10, 1792, descriptors=True),  # RTX 5090
+    "gfx942": GpuFacts(304, 64 << 10, 5300),  # MI300X
 }
 _USUAL = "sm_90"
 
@@ -142,9 +143,13 @@ def _gpu_facts(arch: str | None) -> Mapping[str, object]:
 
 def _nearest(arch: str) -> str:
     """The newest architecture known that is not newer than `arch`."""
-    number = int(arch.removeprefix("sm_"))
-    older = [a for a in ARCHITECTURES if int(a.removeprefix("sm_")) <= number]
-    return older[-1] if older else next(iter(ARCHITECTURES))
+    known = [a for a in ARCHITECTURES if a.startswith("sm_")]
+    older = [a for a in known if _number(a) <= _number(arch)]
+    return older[-1] if older else known[0]
+
+
+def _number(arch: str) -> int:
+    return int(arch.removeprefix("sm_"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What every backend makes of a program."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -60,6 +61,41 @@ def preparing(executable: Executable) -> Prepare:
     if isinstance(executable, Preparing):
         return executable.prepare
     return lambda sizes, device: partial(executable.run, sizes)
+
+
+# Of how many are compiled, and how many there are.
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call to come: its Sizes and Params, and the shapes of Inputs and outputs."""
+
+    sizes: Mapping[str, int]
+    params: Mapping[str, Scalar]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+@runtime_checkable
+class Ahead(Protocol):
+    """An executable that compiles for the sizes of a call when it first meets them."""
+
+    def compile_ahead(
+        self, calls: Sequence[Call], workers: int | None, progress: Progress | None
+    ) -> int:
+        """Compile what these calls will need, on so many threads; how many kernels that were."""
+        ...
+
+
+class Graph(Protocol):
+    """A call captured as a CUDA graph: the tensors it reads, and what it returned."""
+
+    inputs: tuple[Any, ...]
+    outputs: Any
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Do it again, after copying `inputs` (none, or all) to those captured; the outputs."""
+        ...
 
 
 class Binary(Protocol):

@@ -137,21 +137,25 @@ def check_fit(role: str, argument: Argument, info: ArrayInfo) -> None:
             fix=f"convert the array to {arrays.library_name(wanted)}"
             + (f", or define the Input as {info.dtype}" if info.dtype and role == "Input" else ""),
         )
-    if len(info.shape) != len(argument.shape):
-        raise ShapeError(
-            "wrong-rank",
-            f"{role} '{argument.name}' has {_counted(len(argument.shape), 'dimension')}, but its "
-            f"array has {len(info.shape)}",
-            why=f"it is {argument.dtype}{argument.shape_text()}, and the array's shape is "
-            f"{info.shape}",
-            fix="reshape the array",
-        )
+    check_rank(role, argument, info.shape)
     if info.problem:
         raise ShapeError(
             "bad-layout",
             f"the array of {role} '{argument.name}' cannot be read in place",
             why=info.problem,
             fix="pass a dense, contiguous copy",
+        )
+
+
+def check_rank(role: str, argument: Argument, shape: tuple[int, ...]) -> None:
+    """Raise unless a shape has as many dimensions as the argument (ShapeError wrong-rank)."""
+    if len(shape) != len(argument.shape):
+        raise ShapeError(
+            "wrong-rank",
+            f"{role} '{argument.name}' has {_counted(len(argument.shape), 'dimension')}, but its "
+            f"array has {len(shape)}",
+            why=f"it is {argument.dtype}{argument.shape_text()}, and the array's shape is {shape}",
+            fix="reshape the array",
         )
 
 

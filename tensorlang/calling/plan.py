@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tensorlang import arrays
 from tensorlang.arrays import Allocator, Array, ArrayInfo, View
-from tensorlang.backends.executable import Prepare, Run
+from tensorlang.backends.executable import Call, Prepare, Run
 from tensorlang.calling.check_arrays import (
     Place,
     check_count,
@@ -14,6 +14,7 @@ from tensorlang.calling.check_arrays import (
     check_fit,
     check_output,
     check_place,
+    check_rank,
     roles,
 )
 from tensorlang.calling.evaluate import evaluate
@@ -99,6 +100,28 @@ def make_plan(
         tuple(allocators) if outs is None else (),
         tuple(map(span_of, (*infos, *out_infos))) if outs and place.kind == "torch" else (),
     )
+
+
+def call_of(
+    contract: Contract,
+    shapes: Sequence[Sequence[int]],
+    sizes: Mapping[str, int],
+    params: Mapping[str, Scalar],
+) -> Call:
+    """A call with arrays of these shapes, one an Input.
+
+    Raises: ShapeError, BoundsError: a call that would be refused.
+    """
+    signature = contract.signature
+    check_count(signature, shapes)
+    given = [tuple(shape) for shape in shapes]
+    for argument, shape in zip(signature.inputs, given, strict=True):
+        check_rank("Input", argument, shape)
+    solved = solve_sizes(signature, given, sizes, params)
+    names: dict[str, Scalar] = {**params, **solved}
+    _check_asserts(contract.asserts, names)
+    made = [_output_shape(argument, names) for argument in signature.outputs]
+    return Call(solved, params, (*given, *made))
 
 
 def _nothing(

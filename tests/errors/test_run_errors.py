@@ -83,6 +83,11 @@ def no_architecture():
 
 
 @mistake
+def no_graph():
+    return gather.compile(target="interpreter").graph(a, at)
+
+
+@mistake
 def no_c_compiler():
     return toolchain.find_toolchain()
 

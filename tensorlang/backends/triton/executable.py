@@ -4,27 +4,20 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tensorlang.backends.executable import Run
+from tensorlang.backends.executable import Call, Run
 from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.build import Launch
+from tensorlang.backends.triton.compiling import Progress, compile_all, compile_for
 from tensorlang.backends.triton.emit import KernelText
-from tensorlang.backends.triton.launch import Launcher, Plan
+from tensorlang.backends.triton.hosts import Host, Interpreting, Launching, Planning
+from tensorlang.backends.triton.launch import Job
 from tensorlang.backends.triton.libraries import torch
 from tensorlang.backends.triton.module import Module
-from tensorlang.backends.triton.replay import Replay, Replayer, Step
+from tensorlang.backends.triton.replay import Replay, Replayer
 from tensorlang.backends.triton.route import Router
-from tensorlang.backends.triton.starting import start_of
-from tensorlang.backends.triton.storage import next_power_of_two
 from tensorlang.ir.stmt import Program
 from tensorlang.ir.types import Scalar
 from tensorlang.target import Target
-
-_TORCH = {
-    "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
-    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
-    "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f16": "float16", "bf16": "bfloat16",
-    "tf32": "float32", "f32": "float32", "f64": "float64", "index": "int64",
-}  # fmt: skip
 
 
 class TritonExecutable:
@@ -53,7 +46,7 @@ class TritonExecutable:
             for launch, text in kernels
         }
         self._host = module.function(f"{name}_host")
-        self._deciding = deciding
+        self._deciding, self._arch = deciding, target.arch
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -72,7 +65,7 @@ class TritonExecutable:
         tensors = (*inputs, *outputs)
         device = gpu.index_of(tensors[0].device)
         if device is None:
-            self._call_host(_Interpreting(self, tensors), sizes, params)
+            self._call_host(Interpreting(self.routers, tensors), sizes, params)
             return
         with gpu.on(device):
             self._record(sizes, tensors, params)
@@ -88,125 +81,34 @@ class TritonExecutable:
         self, sizes: Mapping[str, int], tensors: Sequence[Any], params: Mapping[str, Scalar]
     ) -> Replay:
         """Run on the current device, which is that of the tensors; what was done."""
-        host = _Launching(self, tensors)
+        if len(self.routers) > 1:
+            ahead = Planning(self.routers, tensors)
+            self._call_host(ahead, sizes, params)
+            compile_all(ahead.jobs)
+        host = Launching(self.routers, tensors)
         self._call_host(host, sizes, params)
         return host.replay()
 
+    def compile_ahead(
+        self, calls: Sequence[Call], workers: int | None, progress: Progress | None
+    ) -> int:
+        """Compile what these calls need and nobody has yet, side by side; how many kernels.
+
+        With no GPU it is compiled for the architecture of the target, if one is named, and waits
+        in the cache that Triton keeps on disk.
+        """
+        jobs: dict[Job, None] = {}
+        for call in calls:
+            tensors = [torch.empty(shape, dtype=torch.int8, device="meta") for shape in call.shapes]
+            host = Planning(self.routers, tensors)
+            self._call_host(host, call.sizes, call.params)
+            jobs |= host.jobs
+        if gpu.is_present():
+            return compile_all(jobs, workers, progress)
+        return compile_for(self._arch, jobs, workers, progress) if self._arch else 0
+
     def _call_host(
-        self, host: "_Host", sizes: Mapping[str, int], params: Mapping[str, Scalar]
+        self, host: Host, sizes: Mapping[str, int], params: Mapping[str, Scalar]
     ) -> None:
         scalars = [sizes[name] for name in self._sizes], [params[name] for name in self._params]
         self._host(host, *range(len(host.tensors)), *scalars[0], *scalars[1])
-
-
-class _Host:
-    """What the text of a host function calls; it names tensors by their positions."""
-
-    def __init__(self, executable: TritonExecutable, tensors: Sequence[Any]) -> None:
-        self._executable, self.tensors = executable, list(tensors)
-
-    def launch(
-        self,
-        kernel: Any,
-        programs: int,
-        tensors: tuple[int, ...],
-        scalars: tuple[Any, ...],
-        extents: tuple[int, ...],
-    ) -> None:
-        """Start a kernel.  Raises: TargetError: tile-too-large."""
-        if programs <= 0:
-            return
-        given = [self.tensors[place] for place in tensors]
-        route = self._executable.routers[kernel.__name__].route(given, scalars, extents)
-        chosen, values = route.arguments(given, scalars)
-        places = tuple([tensors[k] for k in route.order])
-        plan = route.launcher.plan(chosen, values, route.extents)
-        self._start(route.launcher, programs, places, values, plan)
-
-    def _start(
-        self,
-        launcher: Launcher,
-        programs: int,
-        places: tuple[int, ...],
-        scalars: Sequence[Any],
-        plan: Plan,
-    ) -> None:
-        raise NotImplementedError
-
-    def empty(self, dtype: str, *shape: int, pad: Mapping[int, int] | None = None) -> int:
-        """A workspace from torch's allocator; its elements start undefined.
-
-        Args: pad: dimensions whose extents in memory are multiples of a number.
-        """
-        sizes = [max(size, 0) for size in shape]
-        multiples = [(pad or {}).get(dim, 1) for dim in range(len(sizes))]
-        kept = tuple([n + -n % multiple for n, multiple in zip(sizes, multiples, strict=True)])
-        made = self._empty(kept, getattr(torch, _TORCH[dtype]))
-        self.tensors.append(made[tuple(map(slice, sizes))] if pad else made)
-        return len(self.tensors) - 1
-
-    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        raise NotImplementedError
-
-    @staticmethod
-    def floordiv(a: int, b: int) -> int:
-        return a // b if b else 0
-
-    @staticmethod
-    def mod(a: int, b: int) -> int:
-        return a % b if b else 0
-
-    next_power_of_2 = staticmethod(next_power_of_two)
-
-
-class _Interpreting(_Host):
-    """Runs the kernels as Python, one program after another."""
-
-    def _start(
-        self,
-        launcher: Launcher,
-        programs: int,
-        places: tuple[int, ...],
-        scalars: Sequence[Any],
-        plan: Plan,
-    ) -> None:
-        launcher.interpret(programs, [self.tensors[k] for k in places], scalars, plan)
-
-    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return torch.empty(shape, dtype=dtype)
-
-
-class _Launching(_Host):
-    """Launches the kernels, and keeps what it did."""
-
-    def __init__(self, executable: TritonExecutable, tensors: Sequence[Any]) -> None:
-        super().__init__(executable, tensors)
-        self._given = len(self.tensors)
-        self._steps: list[Step] = []
-
-    def _start(
-        self,
-        launcher: Launcher,
-        programs: int,
-        places: tuple[int, ...],
-        scalars: Sequence[Any],
-        plan: Plan,
-    ) -> None:
-        tensors = [self.tensors[k] for k in places]
-        compiled = launcher.compiled(tensors, plan)
-        with gpu.scratch():
-            compiled[(programs, 1, 1)](*tensors, *scalars, *plan.fixed)
-        fixed = (*scalars, *plan.fixed)
-        step = Step(start_of(compiled), programs, places, fixed, launcher.params)
-        self._steps.append(step)
-
-    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return gpu.empty(shape, dtype)
-
-    def replay(self) -> Replay:
-        """What was done, to be done again."""
-        made = self.tensors[self._given :]
-        # Padding counts: what a tensor shows may be less than what it is.
-        sizes = [tensor.untyped_storage().nbytes() for tensor in made]
-        workspaces = tuple(((size,), torch.int8) for size in sizes)
-        return Replay(gpu.current_device(), tuple(self._steps), workspaces)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from tensorlang.backends.triton.libraries import allocation, torch
+from tensorlang.backends.triton.libraries import allocation, targets, torch, triton
 
 # The index of the current device, and the handle of a device's current stream: torch's own
 # functions in C, since every launch asks.  A torch without CUDA lacks them, and needs none.
@@ -17,6 +17,28 @@ current_stream: Callable[[int], int] = getattr(
 def index_of(device: Any) -> int | None:
     """The index of a GPU, by which kernels run compiled; None elsewhere: they are interpreted."""
     return device.index if device.type == "cuda" else None
+
+
+def is_present() -> bool:
+    """Whether there is a GPU."""
+    return torch.cuda.is_available()
+
+
+def current_target() -> Any:
+    """What Triton compiles for on the current device."""
+    return triton.runtime.driver.active.get_current_target()
+
+
+def target_of(arch: str) -> Any:
+    """What Triton compiles for by the name of an architecture."""
+    if arch.startswith("gfx"):
+        return targets.GPUTarget("hip", arch, _LANES_OF_AMD)
+    return targets.GPUTarget("cuda", int(arch.removeprefix("sm_")), _LANES)
+
+
+# Of one warp.
+_LANES = 32
+_LANES_OF_AMD = 64
 
 
 def on(device: int) -> AbstractContextManager[None]:

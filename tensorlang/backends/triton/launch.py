@@ -53,10 +53,29 @@ class Plan:
     fixed: tuple[Any, ...]
 
 
-class Launcher:
-    """Runs one text of a kernel, compiled or interpreted."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A compilation: of a kernel's text for a key."""
 
-    def __init__(self, text: KernelText, module: Module, params: Collection[str] = ()) -> None:
+    launcher: "Launcher"
+    key: Key
+
+
+class Launcher:
+    """Runs one text of a kernel, compiled or interpreted.
+
+    Args:
+        params: the names of Params, which are no sizes.
+        quotients: the names of sizes whose divisors say nothing: only multiples of them are used.
+    """
+
+    def __init__(
+        self,
+        text: KernelText,
+        module: Module,
+        params: Collection[str],
+        quotients: Collection[str] = (),
+    ) -> None:
         self.text, self.module = text, module
         # Which scalars are Params as they were passed.
         self.params = tuple((k, row[1]) for k, row in enumerate(text.scalars) if row[1] in params)
@@ -68,20 +87,31 @@ class Launcher:
         self._strides = [(places.index((m, c)), dim) for _, m, c, dim in text.strides]
         self._stride_names = [stride_var(m.pointer(c), dim).name for _, m, c, dim in text.strides]
         self._sizes = [k for k, row in enumerate(text.scalars) if row[2].name == "index"]
+        self._divided = {k for k in self._sizes if text.scalars[k][1] not in quotients}
 
-    def plan(self, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]) -> Plan:
+    def plan(
+        self,
+        programs: int,
+        tensors: Sequence[Any],
+        scalars: Sequence[Any],
+        extents: Sequence[int],
+    ) -> Plan:
         """How to run it on such arguments.  Raises: TargetError: tile-too-large."""
         strides = tuple([tensors[position].stride(dim) for position, dim in self._strides])
-        known = (*[scalars[k] for k in self._sizes], *strides, *extents)
+        known = (programs, *[scalars[k] for k in self._sizes], *strides, *extents)
         plan = self._plans.get(known)
         if plan is None:
             if len(self._plans) > _REMEMBERED:
                 self._plans.clear()
-            plan = self._plans[known] = self._plan(scalars, strides, extents)
+            plan = self._plans[known] = self._plan(programs, scalars, strides, extents)
         return plan
 
     def _plan(
-        self, scalars: Sequence[Any], strides: tuple[int, ...], extents: Sequence[int]
+        self,
+        programs: int,
+        scalars: Sequence[Any],
+        strides: tuple[int, ...],
+        extents: Sequence[int],
     ) -> Plan:
         text = self.text
         spans = tuple(map(next_power_of_two, extents))
@@ -89,9 +119,9 @@ class Launcher:
         text.limits.check(by_extent)
         sizes = {text.scalars[k][1]: scalars[k] for k in self._sizes}
         by_stride = dict(zip(self._stride_names, strides, strict=True))
-        wide = self.reach.is_wide(sizes, by_stride, by_extent)
+        wide = self.reach.is_wide(sizes, by_stride, by_extent, programs)
         divisors = tuple(
-            divisor_of(value) if k in self._sizes else 1 for k, value in enumerate(scalars)
+            divisor_of(value) if k in self._divided else 1 for k, value in enumerate(scalars)
         )
         divisors += tuple(map(divisor_of, strides))
         key = Key(divisors, tuple(s == 1 for s in strides), spans, wide)
@@ -113,20 +143,34 @@ class Launcher:
             values[name] = index(value)
         interpret(self.module.interpreted(text.name), programs, values | constants(text, plan.key))
 
-    def compiled(self, tensors: Sequence[Any], plan: Plan) -> Any:
-        """The compiled kernel for such arguments, on the current device, which is theirs.
+    def key(self, tensors: Sequence[Any], plan: Plan) -> Key:
+        """The specialisation that runs on such arguments."""
+        pointers = tuple([divisor_of(tensor.data_ptr()) for tensor in tensors])
+        return replace(plan.key, divisors=(*pointers, *plan.key.divisors))
+
+    def compiled(self, key: Key) -> Any:
+        """The compiled kernel for a key, loaded on the current device.
 
         Raises: TargetError: cold-in-capture.
         """
-        pointers = tuple([divisor_of(tensor.data_ptr()) for tensor in tensors])
-        known = (gpu.current_device(), pointers, plan.key)
+        known = (gpu.current_device(), key)
         compiled = self._compiled.get(known)
         if compiled is None:
             if gpu.is_capturing():
                 raise _cold_in_capture(self.text.name)
-            key = replace(plan.key, divisors=(*pointers, *plan.key.divisors))
-            compiled = self._compiled[known] = self.compile(key, None)
+            compiled = self.compile(key, None)
+            self.keep(key, compiled)
         return compiled
+
+    def keep(self, key: Key, compiled: Any) -> None:
+        """Load a compiled kernel on the current device, for calls to come."""
+        # A captured call may not load it.
+        compiled._init_handles()
+        self._compiled[gpu.current_device(), key] = compiled
+
+    def has(self, key: Key) -> bool:
+        """Whether a key is compiled for the current device."""
+        return (gpu.current_device(), key) in self._compiled
 
     def compile(self, key: Key, target: Any) -> Any:
         """Triton's compiled kernel for a key; `target` None is the current device."""

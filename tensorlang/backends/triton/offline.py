@@ -6,20 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.executable import TritonExecutable
-from tensorlang.backends.triton.libraries import targets, triton
+from tensorlang.backends.triton.libraries import triton
 from tensorlang.backends.triton.signature import usual
-from tensorlang.errors import InternalError, TargetError
+from tensorlang.errors import InternalError
 
-_WARP = 32
 # A symbolic tile axis is compiled at this extent when no call says another.
 _USUAL_EXTENT = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One kernel, compiled; `registers` and bytes `spilled` are those of one thread."""
+    """One kernel, compiled; `registers` and bytes `spilled` are those of one thread.
+
+    On AMD `ptx` is its assembly, and `cubin` its code object.
+    """
 
     ptx: str
     cubin: bytes
@@ -30,23 +34,27 @@ class Compiled:
 
 def compile_offline(executable: TritonExecutable, arch: str) -> Mapping[str, Compiled]:
     """Every kernel for `arch`, by name, with aligned pointers and sizes divisible by 16."""
-    if not arch.startswith("sm_"):
-        raise TargetError(
-            "unknown-arch",
-            f"cannot compile for {arch!r} with no GPU",
-            why="only NVIDIA architectures are known here",
-            fix='name one as in Target("triton", arch="sm_90")',
-        )
-    target = targets.GPUTarget("cuda", int(arch.removeprefix("sm_")), _WARP)
+    target = gpu.target_of(arch)
     made: dict[str, Compiled] = {}
     for name, router in executable.routers.items():
         launcher = router.usual
         kernel = launcher.compile(usual(launcher.text, _USUAL_EXTENT), target)
-        cubin = kernel.asm["cubin"]
-        made[name] = Compiled(
-            kernel.asm["ptx"], cubin, kernel.metadata.shared, *_resources(cubin, name)
-        )
+        made[name] = _of_amd(kernel) if target.backend == "hip" else _of_nvidia(kernel, name)
     return made
+
+
+def _of_nvidia(kernel: Any, name: str) -> Compiled:
+    cubin = kernel.asm["cubin"]
+    return Compiled(kernel.asm["ptx"], cubin, kernel.metadata.shared, *_resources(cubin, name))
+
+
+def _of_amd(kernel: Any) -> Compiled:
+    assembly = kernel.asm["amdgcn"]
+    words = dict(
+        re.findall(r"^ +\.(vgpr_count|private_segment_fixed_size): +(\d+)$", assembly, re.MULTILINE)
+    )
+    registers, spilled = (int(words[w]) for w in ("vgpr_count", "private_segment_fixed_size"))
+    return Compiled(assembly, kernel.asm["hsaco"], kernel.metadata.shared, registers, spilled)
 
 
 def _resources(cubin: bytes, name: str) -> tuple[int, int]:

@@ -18,12 +18,14 @@ from tensorlang.backends.triton.tiles import (
     Write,
 )
 from tensorlang.ir.expr import Const, Expr, Name
-from tensorlang.ir.ranges import UNKNOWN, Range, add, range_of
+from tensorlang.ir.ranges import UNKNOWN, Range, add, intersect, range_of
 from tensorlang.ir.types import DType, Kind, index
 from tensorlang.ir.walk import fold, postorder
 
 # Lanes beyond a mask compute addresses too, and a tile's lanes come on top of its origin.
 _LIMIT = 2**31 - 2**24
+# No name of a kernel: how many programs there are.
+_PROGRAMS = "all programs"
 
 
 class Reach:
@@ -37,7 +39,11 @@ class Reach:
         self._by_bits: dict[tuple[int, ...], bool] = {}
 
     def is_wide(
-        self, names: Mapping[str, int], strides: Mapping[str, int], extents: Mapping[str, int]
+        self,
+        names: Mapping[str, int],
+        strides: Mapping[str, int],
+        extents: Mapping[str, int],
+        programs: int | None = None,
     ) -> bool:
         """Whether any index expression may leave 32 bits.
 
@@ -45,8 +51,11 @@ class Reach:
             names: sizes and host variables.
             strides: by the name of the stride.
             extents: symbolic extents of lanes.
+            programs: how many run; None where `names` has all that the grid depends on.
         """
         values = {**names, **strides, **extents}
+        if programs is not None:
+            values[_PROGRAMS] = programs
         bits = tuple(map(int.bit_length, values.values()))
         if bits not in self._by_bits:
             self._by_bits[bits] = self._reaches({n: _alike(v) for n, v in values.items()})
@@ -56,16 +65,18 @@ class Reach:
     def _reaches(self, known: dict[str, Range]) -> bool:
         """Whether any index expression may leave 32 bits, for numbers in these ranges."""
         memo: dict[Expr, Range] = {}
-        for g in self.kernel.grid:
-            known[g.name] = _counter(_measure(g.extent, known, memo))
+        most = known.get(_PROGRAMS, UNKNOWN)[1]
+        inside: Range = UNKNOWN if most is None else (0, most)
         programs = 1
         for g in self.kernel.grid:
+            # No loop of the grid is longer than all of it; a name of its extent may not be known.
+            known[g.name] = intersect(_counter(_measure(g.extent, known, memo)), inside)
             programs *= (known[g.name][1] or 0) + 1
-        known["program"] = (0, programs)
+        known["program"] = intersect((0, programs), inside)
         for lane in self.lanes:
             size = lane.extent if isinstance(lane.extent, int) else known[lane.extent][1] or 0
             known[lane.var.name] = (0, size - 1)
-        if programs > _LIMIT:
+        if (known["program"][1] or 0) > _LIMIT:
             return True
         return any(self._leaves(tile, known, memo) for tile in self.tiles)
 

@@ -29,6 +29,7 @@ class Step:
         tensors: positions among inputs, outputs and workspaces.
         fixed: the arguments after the tensors, with anything where a Param stands.
         params: the positions in `fixed` of Params, and their names.
+        scratch: the position of the workspace for memory that Triton wants for the kernel, if any.
     """
 
     start: Start
@@ -36,6 +37,7 @@ class Step:
     tensors: tuple[int, ...]
     fixed: tuple[Any, ...]
     params: tuple[tuple[int, str], ...]
+    scratch: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,12 @@ class Replay:
             if step.params:
                 arguments = _with_params(arguments, len(step.tensors), step.params, params)
             start = step.start
+            scratch = None if step.scratch is None else pointers[step.scratch]
+            words = (step.programs, 1, 1, stream, *start.before, scratch, *start.after)
             if start.is_flat:
-                start.call(step.programs, 1, 1, stream, *start.middle, *arguments)
+                start.call(*words, *arguments)
             else:
-                start.call(step.programs, 1, 1, stream, *start.middle, arguments)
+                start.call(*words, arguments)
 
 
 def _with_params(

@@ -70,48 +70,60 @@ class Router:
         self._routes: dict[tuple[Any, ...], Route] = {}
 
     def route(
-        self, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]
+        self,
+        programs: int,
+        tensors: Sequence[Any],
+        scalars: Sequence[Any],
+        extents: Sequence[int],
     ) -> Route:
         """Which text runs on such arguments of the usual one."""
-        key = (*[scalars[k] for k in self._sizes], *extents)
+        key = (programs, *[scalars[k] for k in self._sizes], *extents)
         key += self.admission.layout(tensors)
         route = self._routes.get(key)
         if route is None:
             if len(self._routes) > _REMEMBERED:
                 self._routes.clear()
-            route = self._routes[key] = self._route(tensors, scalars, extents)
+            route = self._routes[key] = self._route(programs, tensors, scalars, extents)
         return route
 
     def _route(
-        self, tensors: Sequence[Any], scalars: Sequence[Any], extents: Sequence[int]
+        self,
+        programs: int,
+        tensors: Sequence[Any],
+        scalars: Sequence[Any],
+        extents: Sequence[int],
     ) -> Route:
         sizes = {self.text.scalars[k][1]: scalars[k] for k in self._sizes}
         exact = dict(zip((row[1] for row in self.text.extents), extents, strict=True))
         held = frozenset(a for a in self.assumptions if holds(a, sizes, exact))
         places = {row[1]: (k, 0) for k, row in enumerate(self.text.scalars)}
-        places |= {name: (-1, number) for name, number in quotients(held, sizes).items()}
+        parts = quotients(held, sizes)
+        places |= {name: (-1, number) for name, number in parts.items()}
         described = self.admission.described(tensors)
         while True:
-            route = self._through(self._launcher(held | described), places, exact)
+            launcher = self._launcher(held | described, parts)
+            route = self._through(launcher, places, exact)
             unfit = self.admission.too_small(described, route.launcher.text, tensors)
-            if described and self._is_wide(route, tensors, scalars):
+            if described and self._is_wide(route, programs, tensors, scalars):
                 # The corner of a box is held in 32 bits.
                 unfit = described
             if not unfit:
                 return route
             described -= unfit
 
-    def _is_wide(self, route: Route, tensors: Sequence[Any], scalars: Sequence[Any]) -> bool:
+    def _is_wide(
+        self, route: Route, programs: int, tensors: Sequence[Any], scalars: Sequence[Any]
+    ) -> bool:
         """Whether indices need 64 bits."""
         chosen, values = route.arguments(tensors, scalars)
-        return route.launcher.plan(chosen, values, route.extents).key.wide
+        return route.launcher.plan(programs, chosen, values, route.extents).key.wide
 
-    def _launcher(self, held: frozenset[Assumption]) -> Launcher:
-        """The launcher of the text for calls in which `held` is true."""
+    def _launcher(self, held: frozenset[Assumption], parts: Collection[str] = ()) -> Launcher:
+        """The launcher of the text for calls in which `held` is true; `parts` are its quotients."""
         if held not in self.launchers:
             text = variant(self.launch, self.target, held)
             module = Module(text.name, f"{HEADER}\n\n{text.text}")
-            self.launchers[held] = Launcher(text, module, self.params)
+            self.launchers[held] = Launcher(text, module, self.params, parts)
         return self.launchers[held]
 
     def _through(

@@ -1,7 +1,7 @@
 """The shortest way to start a compiled kernel: Triton's own C launcher, given addresses.
 
-`CompiledKernel.run` takes hooks, allocates scratch memory and asks the driver about every pointer;
-none of it is needed for most kernels.  What its C launcher takes differs between versions of
+`CompiledKernel.run` takes hooks, finds out who allocates scratch memory, and asks the driver about
+every pointer; none of it is needed.  What its C launcher takes differs between versions of
 Triton; for one that is not known here, or a kernel that needs more, `run` itself is called.
 """
 
@@ -15,11 +15,18 @@ from tensorlang.backends.triton.libraries import knobs, triton
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """call(programs, 1, 1, stream, *middle, *arguments), or with one tuple of all arguments."""
+    """call(programs, 1, 1, stream, *before, scratch, *after, *arguments), or one tuple of these.
+
+    Args:
+        is_flat: whether arguments follow one by one.
+        scratch: bytes of memory of its own that each program needs; None is passed for 0.
+    """
 
     call: Any
-    middle: tuple[Any, ...]
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
     is_flat: bool
+    scratch: int
 
 
 def start_of(compiled: Any) -> Start:
@@ -27,15 +34,16 @@ def start_of(compiled: Any) -> Start:
     run, version = compiled.run, _version()
     function, packed = compiled.function, compiled.packed_metadata
     if version not in _KNOWN or _needs_more(run):
-        # The metadata of the launch and the hooks before and after it: none.
-        return Start(_run(run), (function, packed, None, None, None), is_flat=True)
+        # The metadata of the launch and the hooks before and after it, of which one stands where
+        # others have scratch memory: none.
+        return Start(_run(run), (function, packed), (None, None), is_flat=True, scratch=0)
     flags = (function, run.launch_cooperative_grid, run.launch_pdl)
+    scratch = run.global_scratch_size * run.num_ctas
     if version == (3, 6):
-        # No scratch memory, twice; the metadata; nothing for hooks.
-        return Start(run.launch, (*flags, None, None, packed, None, None, None), is_flat=True)
-    types = (run.arg_annotations, run.kernel_signature)
-    middle = (*flags, packed, None, None, None, None, None, *types)
-    return Start(run.launch, middle, is_flat=False)
+        # No scratch memory for a profiler; the metadata; nothing for hooks.
+        return Start(run.launch, flags, (None, packed, None, None, None), True, scratch)
+    after = (None, run.arg_annotations, run.kernel_signature)
+    return Start(run.launch, (*flags, packed, None, None, None), after, False, scratch)
 
 
 def _run(run: Any) -> Callable[..., None]:
@@ -63,10 +71,9 @@ def _version() -> tuple[int, ...]:
 
 
 def _needs_more(run: Any) -> bool:
-    """Whether a launch allocates memory or builds tensor maps, as `run` does."""
+    """Whether a launch does more than one of a kernel of ours."""
     return bool(
         type(run).__name__ != "CudaLauncher"
-        or run.global_scratch_size
         or run.profile_scratch_size
         or getattr(run, "gsan_enabled", False)
     )

@@ -20,6 +20,9 @@ class Compiled:
     def __init__(self, fake: "FakeGpu", name: str, launcher: Any) -> None:
         self._fake, self.name, self.run = fake, name, launcher
 
+    def _init_handles(self) -> None:
+        """Nothing is loaded."""
+
     def __getitem__(self, grid: tuple[int, int, int]) -> Any:
         """Triton's own launch, which takes tensors."""
 
@@ -43,16 +46,23 @@ class FakeGpu:
         self.compiled: list[tuple[str, Key]] = []
         self.cold: list[tuple[str, int, tuple[Any, ...]]] = []
         self.warm: list[tuple[int, int, tuple[Any, ...]]] = []
-        self.device, self.is_capturing = 0, False
+        self.device, self.is_capturing, self.scratch = 0, False, 0
 
     def compile(self, launcher: Launcher, key: Key) -> Compiled:
         self.compiled.append((launcher.text.name, key))
-        run = SimpleNamespace(launch_cooperative_grid=False, launch_pdl=False, launch=self.launch)
+        run = SimpleNamespace(
+            launch_cooperative_grid=False,
+            launch_pdl=False,
+            launch=self.launch,
+            global_scratch_size=self.scratch,
+            num_ctas=1,
+        )
         return Compiled(self, launcher.text.name, run)
 
     def launch(self, programs: int, y: int, z: int, stream: int, *rest: Any) -> None:
         # The layout of Triton 3.6: 9 words before the arguments.
         assert (y, z) == (1, 1)
+        assert (rest[3] is not None) == bool(self.scratch)
         self.warm.append((programs, stream, rest[9:]))
 
 
@@ -61,6 +71,8 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     """CPU tensors count as those of GPU 0."""
     fake = FakeGpu()
     monkeypatch.setattr(gpu, "index_of", lambda device: 0)
+    monkeypatch.setattr(gpu, "is_present", lambda: True)
+    monkeypatch.setattr(gpu, "current_target", lambda: None)
     monkeypatch.setattr(gpu, "on", lambda device: nullcontext())
     monkeypatch.setattr(gpu, "current_device", lambda: fake.device)
     monkeypatch.setattr(gpu, "current_stream", lambda device: 5)

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from tensorlang.backends.triton.offline import Compiled, compile_offline
-from tensorlang.errors import TargetError
 from tests.backends.triton import programs
 from tests.backends.triton.running import compiled
 
@@ -50,6 +49,18 @@ def test_divisions_are_rounded_and_nothing_is_fused() -> None:
     assert "div.full" not in kernel.ptx
 
 
-def test_an_unknown_architecture_is_refused() -> None:
-    with pytest.raises(TargetError, match="gfx942"):
-        kernels(programs.SCALE, "gfx942")
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "gfx942"])
+@pytest.mark.parametrize("name", ["SCALE", "SOFTMAX", "LINEAR_RELU"])
+def test_kernels_compile_for_other_architectures(name: str, arch: str) -> None:
+    [kernel] = kernels(getattr(programs, name), arch).values()
+    assert kernel.cubin.startswith(b"\x7fELF")
+    assert 0 < kernel.registers <= 256
+    assert kernel.spilled == 0
+    if name == "LINEAR_RELU":
+        matrix = {"sm_80": "mma.sync", "sm_90": "mma.sync", "sm_100": "tcgen05", "gfx942": "mfma"}
+        assert any(unit in kernel.ptx for unit in (matrix[arch], "mma.sync"))
+
+
+def test_an_architecture_of_amd_has_assembly() -> None:
+    [kernel] = kernels(programs.LINEAR_RELU, "gfx942").values()
+    assert "v_mfma_f32_32x32x8" in kernel.ptx

@@ -70,6 +70,7 @@ def test_new_sizes_compile_nothing_new(fake_gpu: FakeGpu) -> None:
     for n in (64, 128, 1024, 64):
         kernel(torch.zeros(n), torch.zeros(n))
     assert len(fake_gpu.compiled) == 1
+    assert not fake_gpu.compiled[0][1].wide
     kernel(torch.zeros(63), torch.zeros(63))
     assert len(fake_gpu.compiled) == 2
 
@@ -117,6 +118,16 @@ def test_every_call_has_workspaces_of_its_own(fake_gpu: FakeGpu) -> None:
     (_, _, first), (_, _, second) = fake_gpu.warm[:2]
     assert first[0] == a.data_ptr()
     assert first[1] in second[:2]
+
+
+def test_memory_that_triton_wants_for_a_kernel_is_a_workspace(fake_gpu: FakeGpu) -> None:
+    fake_gpu.scratch = 128
+    kernel, a = two_kernels(), torch.zeros(200)
+    for _ in range(2):
+        kernel(a)
+    replay = next(iter(kernel._plans.values())).run._aligned
+    assert [shape for shape, _ in replay.workspaces] == [(4 * 200,), (4 * 128,), (4 * 128,)]
+    assert len(fake_gpu.warm) == 2
 
 
 def test_what_is_given_for_out_is_written(fake_gpu: FakeGpu) -> None:

@@ -4,10 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from tensorlang.backends.triton import gpu
-from tensorlang.backends.triton.libraries import allocation, triton
+from tensorlang.backends.triton.libraries import triton
 from tensorlang.backends.triton.starting import is_watched, start_of
 
 _ARGUMENTS = (64, 128, 1, "constexpr")
@@ -30,21 +29,28 @@ class CudaLauncher:
         launcher.__call__(self, *words)
 
 
-def started(run: Any) -> None:
+def started(run: Any, scratch: Any = None) -> None:
     compiled = SimpleNamespace(run=run, function=77, packed_metadata=(4, 1, 0))
     start = start_of(compiled)
     words = _ARGUMENTS if start.is_flat else (_ARGUMENTS,)
-    start.call(3, 1, 1, 5, *start.middle, *words)
+    start.call(3, 1, 1, 5, *start.before, scratch, *start.after, *words)
 
 
-def test_the_c_launcher_is_given_what_triton_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        triton.runtime.driver, "_active", SimpleNamespace(allocate_default_profile_scratch=None)
-    )
-    ours, theirs = CudaLauncher(), CudaLauncher()
-    started(ours)
-    theirs(3, 1, 1, 5, 77, (4, 1, 0), None, None, None, *_ARGUMENTS)
+@pytest.mark.parametrize("scratch", [0, 16])
+def test_the_c_launcher_is_given_what_triton_gives_it(
+    scratch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    active = SimpleNamespace(allocate_default_profile_scratch=None)
+    monkeypatch.setattr(triton.runtime.driver, "_active", active)
+    asked: list[tuple[int, int, int | None]] = []
+    monkeypatch.setattr(gpu, "_scratch", lambda *request: asked.append(request) or 4096)
+    ours, theirs = CudaLauncher(scratch), CudaLauncher(scratch)
+    started(ours, 4096 if scratch else None)
+    with gpu.scratch():
+        theirs(3, 1, 1, 5, 77, (4, 1, 0), None, None, None, *_ARGUMENTS)
     assert ours.called == theirs.called
+    compiled = SimpleNamespace(run=ours, function=77, packed_metadata=(4, 1, 0))
+    assert asked == ([(3 * start_of(compiled).scratch, 1, 5)] if scratch else [])
 
 
 @pytest.mark.parametrize("version", ["3.4.1", "4.0.0"])
@@ -55,24 +61,6 @@ def test_an_unknown_triton_is_started_its_own_way(
     seen: list[tuple[Any, ...]] = []
     started(lambda *words: seen.append(words))
     assert seen == [(3, 1, 1, 5, 77, (4, 1, 0), None, None, None, *_ARGUMENTS)]
-
-
-def test_a_kernel_that_needs_scratch_memory_gets_it_from_torch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[tuple[int, ...], Any]] = []
-    monkeypatch.setattr(gpu, "empty", lambda shape, dtype: asked.append((shape, dtype)))
-    ours = CudaLauncher(scratch=16)
-    monkeypatch.setattr(CudaLauncher, "__call__", lambda self, *words: allocate(self, words))
-    started(ours)
-    assert asked == [((16,), torch.int8)]
-    assert ours.called == [(3, 1, 1, 5, 77, (4, 1, 0), None, None, None, *_ARGUMENTS)]
-
-
-def allocate(run: CudaLauncher, words: tuple[Any, ...]) -> None:
-    """What Triton's launcher does before the launch, and the launch."""
-    allocation._allocator.get()(run.global_scratch_size, 1, None)
-    run.called.append(words)
 
 
 def test_a_profiler_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

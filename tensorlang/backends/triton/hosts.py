@@ -1,0 +1,157 @@
+"""What a program's host function talks to: it interprets, launches, or only looks ahead."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tensorlang.backends.triton import gpu
+from tensorlang.backends.triton.launch import Job, Launcher, Plan
+from tensorlang.backends.triton.libraries import torch
+from tensorlang.backends.triton.replay import Replay, Step
+from tensorlang.backends.triton.route import Router
+from tensorlang.backends.triton.starting import start_of
+from tensorlang.backends.triton.storage import next_power_of_two
+
+_TORCH = {
+    "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f16": "float16", "bf16": "bfloat16",
+    "tf32": "float32", "f32": "float32", "f64": "float64", "index": "int64",
+}  # fmt: skip
+
+
+class Host:
+    """What the text of a host function calls; it names tensors by their positions."""
+
+    def __init__(self, routers: Mapping[str, Router], tensors: Sequence[Any]) -> None:
+        self._routers, self.tensors = routers, list(tensors)
+
+    def launch(
+        self,
+        kernel: Any,
+        programs: int,
+        tensors: tuple[int, ...],
+        scalars: tuple[Any, ...],
+        extents: tuple[int, ...],
+    ) -> None:
+        """Start a kernel.  Raises: TargetError: tile-too-large."""
+        if programs <= 0:
+            return
+        given = [self.tensors[place] for place in tensors]
+        route = self._routers[kernel.__name__].route(programs, given, scalars, extents)
+        chosen, values = route.arguments(given, scalars)
+        places = tuple([tensors[k] for k in route.order])
+        plan = route.launcher.plan(programs, chosen, values, route.extents)
+        self._start(route.launcher, programs, places, values, plan)
+
+    def _start(
+        self,
+        launcher: Launcher,
+        programs: int,
+        places: tuple[int, ...],
+        scalars: Sequence[Any],
+        plan: Plan,
+    ) -> None:
+        raise NotImplementedError
+
+    def empty(self, dtype: str, *shape: int, pad: Mapping[int, int] | None = None) -> int:
+        """A workspace from torch's allocator; its elements start undefined.
+
+        Args: pad: dimensions whose extents in memory are multiples of a number.
+        """
+        sizes = [max(size, 0) for size in shape]
+        multiples = [(pad or {}).get(dim, 1) for dim in range(len(sizes))]
+        kept = tuple([n + -n % multiple for n, multiple in zip(sizes, multiples, strict=True)])
+        made = self._empty(kept, getattr(torch, _TORCH[dtype]))
+        self.tensors.append(made[tuple(map(slice, sizes))] if pad else made)
+        return len(self.tensors) - 1
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        raise NotImplementedError
+
+    @staticmethod
+    def floordiv(a: int, b: int) -> int:
+        return a // b if b else 0
+
+    @staticmethod
+    def mod(a: int, b: int) -> int:
+        return a % b if b else 0
+
+    next_power_of_2 = staticmethod(next_power_of_two)
+
+
+class Interpreting(Host):
+    """Runs the kernels as Python, one program after another."""
+
+    def _start(
+        self,
+        launcher: Launcher,
+        programs: int,
+        places: tuple[int, ...],
+        scalars: Sequence[Any],
+        plan: Plan,
+    ) -> None:
+        launcher.interpret(programs, [self.tensors[k] for k in places], scalars, plan)
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return torch.empty(shape, dtype=dtype)
+
+
+class Launching(Host):
+    """Launches the kernels, and keeps what it did."""
+
+    def __init__(self, routers: Mapping[str, Router], tensors: Sequence[Any]) -> None:
+        super().__init__(routers, tensors)
+        self._given = len(self.tensors)
+        self._steps: list[Step] = []
+
+    def _start(
+        self,
+        launcher: Launcher,
+        programs: int,
+        places: tuple[int, ...],
+        scalars: Sequence[Any],
+        plan: Plan,
+    ) -> None:
+        tensors = [self.tensors[k] for k in places]
+        compiled = launcher.compiled(launcher.key(tensors, plan))
+        with gpu.scratch():
+            compiled[(programs, 1, 1)](*tensors, *scalars, *plan.fixed)
+        start, scratch = start_of(compiled), None
+        if start.scratch:
+            scratch = len(self.tensors)
+            self.tensors.append(gpu.empty((programs * start.scratch,), torch.int8))
+        fixed = (*scalars, *plan.fixed)
+        self._steps.append(Step(start, programs, places, fixed, launcher.params, scratch))
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return gpu.empty(shape, dtype)
+
+    def replay(self) -> Replay:
+        """What was done, to be done again."""
+        made = self.tensors[self._given :]
+        # Padding counts: what a tensor shows may be less than what it is.
+        sizes = [tensor.untyped_storage().nbytes() for tensor in made]
+        workspaces = tuple(((size,), torch.int8) for size in sizes)
+        return Replay(gpu.current_device(), tuple(self._steps), workspaces)
+
+
+class Planning(Host):
+    """Launches nothing: finds the compiled kernels that a call would need, once each."""
+
+    def __init__(self, routers: Mapping[str, Router], tensors: Sequence[Any]) -> None:
+        super().__init__(routers, tensors)
+        self.jobs: dict[Job, None] = {}
+
+    def _start(
+        self,
+        launcher: Launcher,
+        programs: int,
+        places: tuple[int, ...],
+        scalars: Sequence[Any],
+        plan: Plan,
+    ) -> None:
+        key = launcher.key([self.tensors[k] for k in places], plan)
+        self.jobs[Job(launcher, key)] = None
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return torch.empty(shape, dtype=dtype, device="meta")
