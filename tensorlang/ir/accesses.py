@@ -167,6 +167,9 @@ def _guard(condition: Expr, scope: _Scope) -> _Scope:
         new = Interval(old.lo, end) if is_upper else Interval(end, old.hi)
         scope = replace(scope, tight={**scope.tight, name: new})
     for part in others:
+        if scope.loose.keys().isdisjoint(part.free) and not part.reads:
+            # In N == 5 the last index may be said as 4, which outside is no bound of N - 1.
+            continue
         facts = scope.facts.assume(part)
         scope = replace(scope, tight=_where(scope.tight, part), facts=facts)
     return scope

@@ -149,3 +149,17 @@ def test_an_update_that_is_not_of_the_new_part_alone_does_not_slide() -> None:
     expected = np.arange(8, dtype=np.int32) * np.ones((2, 1), np.int32)
     expected[:, 3:0:-1] *= values
     assert np.array_equal(pipeline.compile(s, target="interpreter")(values), expected)
+
+
+def test_what_a_variant_knows_of_sizes_enlarges_no_region() -> None:
+    a, f, g, k = Input("A", i32, [M, N]), Func("f"), Func("g"), RDom("k", N)
+    f[i, j] = a[i, j]
+    f[i, k] += 1
+    g[i, j] = f[i, j] * 2
+    pipeline = Pipeline("variants", inputs=[a], outputs={g: [M, N]})
+    s = Schedule(pipeline)
+    s["g"].specialize(N == 5)
+    s["g"].specialize((M <= 4) & (N >= 2))
+    for n in (1, 3, 5):
+        values = np.ones((3, n), np.int32)
+        assert np.array_equal(pipeline.compile(s, target="interpreter")(values), 4 * values)
