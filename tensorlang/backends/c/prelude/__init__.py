@@ -1,14 +1,14 @@
 """The C prelude: the helpers that a translation unit uses, and nothing else.
 
 A helper is a C function for one operation on one type: `floordiv_i32`, `exp_f32x8`.  Scalar ones
-are written out; a vector one is either written out too, or made of the scalar one lane by lane
-(compilers turn such a loop of known length into vector code wherever the machine has it).
+are written out; a vector one is either written out too, or made of the scalar one lane by lane.
 """
 
 from tensorlang.backends.c.prelude.definition import Definition, Table
 from tensorlang.backends.c.prelude.f16 import F16_VECTORS
 from tensorlang.backends.c.prelude.floats import FLOATS
 from tensorlang.backends.c.prelude.functions import FUNCTIONS
+from tensorlang.backends.c.prelude.instructions import INSTRUCTIONS
 from tensorlang.backends.c.prelude.integers import INTEGERS
 from tensorlang.backends.c.prelude.memory import MEMORY
 from tensorlang.backends.c.prelude.narrow import NARROW
@@ -18,7 +18,7 @@ from tensorlang.backends.c.types import SCALARS, CType
 from tensorlang.errors import InternalError
 
 _SCALAR: Table = {**INTEGERS, **FLOATS, **NARROW, **FUNCTIONS, **MEMORY}
-_VECTOR: Table = {**VECTORS, **F16_VECTORS, **VECTOR_FUNCTIONS}
+_VECTOR: Table = {**VECTORS, **INSTRUCTIONS, **F16_VECTORS, **VECTOR_FUNCTIONS}
 
 _HEADERS = ("math.h", "stdbool.h", "stdint.h", "stdlib.h", "string.h")
 

@@ -34,24 +34,6 @@ def _store(c: Asking, t: CType) -> Definition:
     return Definition(None, ((t.scalar, "*p"), (t, "x")), f"*({t.tag}_at *)p = x;")
 
 
-def _load_where(c: Asking, t: CType) -> Definition:
-    """The lanes that the mask chooses, and 0 elsewhere; no other element is touched."""
-    body = f"""\
-if ({c.helper("all", t.mask)}(mask)) return {c.helper("load", t)}(p);
-{t.tag} result = {{0}};
-for (int l = 0; l < {t.lanes}; ++l) if (mask[l]) result[l] = p[l];
-return result;"""
-    return Definition(t, ((t.mask, "mask"), (t.scalar, "const *p")), body)
-
-
-def _store_where(c: Asking, t: CType) -> Definition:
-    """The lanes that the mask chooses; no other element is touched."""
-    body = f"""\
-if ({c.helper("all", t.mask)}(mask)) {c.helper("store", t)}(p, x);
-else for (int l = 0; l < {t.lanes}; ++l) if (mask[l]) p[l] = x[l];"""
-    return Definition(None, ((t.mask, "mask"), (t.scalar, "*p"), (t, "x")), body)
-
-
 def _all(c: Asking, t: CType) -> Definition:
     """Whether every lane of a mask is set."""
     if t.bytes < 16:
@@ -120,8 +102,6 @@ VECTORS: Table = {
     "first": _first,
     "load": _load,
     "store": _store,
-    "load_where": _load_where,
-    "store_where": _store_where,
     "all": _all,
     "any": _any,
     "select": _select,
