@@ -49,6 +49,7 @@ _GROUPS = {
     "Scheduling and running it": ("Schedule", "Target", "Kernel", "autoschedule"),
     "Files": ("Module", "load", "parse"),
     "Reductions": ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax"),
+    "Scans": ("cumsum", "cumprod", "cummax"),
     "Boundary conditions": (
         *("repeat_edge", "constant_exterior", "repeat_image", "mirror_image", "mirror_interior"),
     ),

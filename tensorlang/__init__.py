@@ -70,7 +70,19 @@ from tensorlang.ir.types import bool_ as bool
 from tensorlang.kernel import Kernel
 from tensorlang.module import Module, load, parse
 from tensorlang.pipeline import Pipeline
-from tensorlang.reductions import all, any, argmax, argmin, max, min, prod, sum
+from tensorlang.reductions import (
+    all,
+    any,
+    argmax,
+    argmin,
+    cummax,
+    cumprod,
+    cumsum,
+    max,
+    min,
+    prod,
+    sum,
+)
 from tensorlang.schedule import Schedule
 from tensorlang.target import Target
 
@@ -103,6 +115,9 @@ __all__ = [
     "autoschedule",
     "argmax",
     "argmin",
+    "cummax",
+    "cumprod",
+    "cumsum",
     "bf16",
     "bool",
     "ceil",

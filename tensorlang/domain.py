@@ -54,6 +54,20 @@ class Reduction(Expr):
         object.__setattr__(self, "free", self.body.free - bound)
 
 
+@node
+class Scan(Expr):
+    """op of `body` at all points of a domain of one dimension up to and including this one."""
+
+    op: str
+    body: Expr
+    domain: Domain
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        self._set(self.dtype)
+        object.__setattr__(self, "free", self.body.free)
+
+
 class RDom(Operators):
     """A reduction domain of one or more dimensions; one of one dimension is itself its variable.
 

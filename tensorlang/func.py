@@ -4,19 +4,20 @@ f[x, y] = e                     pure: every index a different Var
 f[x, r] = f[x, r - 1] + g[r]    update: runs for every pure Var, then for r in order
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from typing import cast as cast_type
 
 from tensorlang.algorithm import Definition, Domain, FuncRecord, InputRecord, exprs_of_definition
-from tensorlang.domain import Reduction, RVar, domains_of, shape_of
+from tensorlang.domain import Reduction, RVar, Scan, domains_of, shape_of
 from tensorlang.errors import DefinitionError
 from tensorlang.ir.expr import Expr, Load, Operand, Operators, Var, as_expr, cast, check_name
 from tensorlang.ir.interning import node
 from tensorlang.ir.types import DType, index, promote
 from tensorlang.ir.walk import loads_of, postorder, rewrite
-from tensorlang.reductions import start_of, step_of
+from tensorlang.reductions import first_of_scan, start_of, step_of, step_of_scan
+from tensorlang.scanning import pure_key, scans_of
 from tensorlang.span import caller_span
 
 
@@ -198,7 +199,9 @@ class Func:
                 fix="define all of the Func before the Pipeline is made, or make a new Func",
             )
         values = _components(value)
-        if not self.definitions and len(values) == 1 and isinstance(values[0], Reduction):
+        if not self.definitions and (scans := scans_of(values)):
+            _define_scans(self, _items(key), values, scans)
+        elif not self.definitions and len(values) == 1 and isinstance(values[0], Reduction):
             _define_reduction(self, key, values[0])
         elif not self.definitions:
             _define_pure(self, key, values)
@@ -234,6 +237,45 @@ def _define_pure(func: Func, key: object, values: tuple[object, ...]) -> None:
         _check_free(func, e, frozenset(func.dims))
     func.dtypes = tuple(e.dtype for e in taken)
     func.definitions.append(Definition(tuple(items), taken, func.dims, span=caller_span()))
+
+
+def _define_scans(
+    func: Func, key: tuple[Any, ...], values: tuple[object, ...], scans: tuple[Scan, ...]
+) -> None:
+    """f[x, r] = cumsum(e, over=r)   ->   f[x, r] = 0; f[x, r] = f[x, r - 1] + e over r
+
+    Inside a larger expression each is a Func of its own, and f is pure.
+    """
+    pure = pure_key(func.name, key, scans)
+    if len(values) == 1 and values[0] is scans[0]:
+        (scan,) = scans
+        _define_pure(func, pure, (first_of_scan(scan),))
+        point = RVar(scan.domain, 0)
+        before = tuple(
+            as_expr(point - 1) if type(p) is Var and p.name == point.name else k
+            for p, k in zip(pure, key, strict=True)
+        )
+        define_update(func, key, (step_of_scan(scan, func[before]),), scan.domain)
+        return
+    lifted: dict[Expr, Expr] = {}
+    taken = set(func.depends)
+    for scan in scans:
+        made = Func(_unused(f"{func.name}_{scan.op}", taken))
+        taken.add(made.name)
+        _define_scans(made, key, (scan,), (scan,))
+        lifted[scan] = made[pure]
+    over = frozenset(scan.domain.dims[0][0] for scan in scans)
+
+    def rule(e: Expr) -> Expr:
+        return Var(e.name) if isinstance(e, RVar) and e.name in over else lifted.get(e, e)
+
+    _define_pure(func, pure, tuple(rewrite(as_expr(v), rule) for v in values))
+
+
+def _unused(base: str, taken: Collection[str]) -> str:
+    """base, base_1, ...: the first that is not taken."""
+    names = (base, *(f"{base}_{n}" for n in range(1, len(taken) + 1)))
+    return next(name for name in names if name not in taken)
 
 
 def _define_reduction(func: Func, key: object, reduction: Reduction) -> None:
@@ -324,10 +366,21 @@ def _take(func: Func, root: Expr) -> Expr:
                 return Load(source.name, e.indices, e.component, e.dtype)
             case Reduction():
                 return _lift(func, e)
+            case Scan():
+                raise _misplaced_scan(func, e)
             case _:
                 return e
 
     return rewrite(root, rule)
+
+
+def _misplaced_scan(func: Func, scan: Scan) -> DefinitionError:
+    return DefinitionError(
+        "scan-misplaced",
+        f"{scan.op} stands in an update, a reduction or another scan of {func.name!r}",
+        why="it makes a Func of its own, with a value at each point of its domain",
+        fix=f"define it first, c[i, k] = {scan.op}(e, over=k), and read c here",
+    )
 
 
 def _same(func: Func, source: Source) -> Source:
@@ -355,9 +408,7 @@ def _lift(home: Func, reduction: Reduction) -> Expr:
     def unbind(e: Expr) -> Expr:
         return Var(e.name) if isinstance(e, RVar) and e.name in bound else e
 
-    base = f"{home.name}_{reduction.op}"
-    taken = (base, *(f"{base}_{n}" for n in range(1, len(home.depends) + 1)))
-    lifted = Func(next(name for name in taken if name not in home.depends))
+    lifted = Func(_unused(f"{home.name}_{reduction.op}", home.depends))
     lifted.home, lifted.span = home.name, caller_span()
     domain = reduction.domain
     if where is not None:

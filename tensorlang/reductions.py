@@ -1,12 +1,14 @@
-"""Reductions: sum prod min max any all argmin argmax over a domain.
+"""Reductions: sum prod min max any all argmin argmax over a domain; scans: cumsum cumprod cummax.
 
 C[i, j] = sum(e, over=k)        the whole right side: C[i, j] = 0, then C[i, j] = C[i, j] + e
 D[i] = 1 / sum(e, over=k)       inside one: a Func of its own, named D_sum
+C[i, k] = cumsum(e, over=k)     C[i, k] = 0, then C[i, k] = C[i, k - 1] + e for k in order
 """
 
 import builtins
 
-from tensorlang.domain import RDom, Reduction, RVar
+from tensorlang.algorithm import Domain
+from tensorlang.domain import RDom, Reduction, RVar, Scan
 from tensorlang.errors import DefinitionError
 from tensorlang.ir.expr import Compare, Const, Expr, Operand, arithmetic, as_expr, cast
 from tensorlang.ir.functions import identity, isnan, select
@@ -74,9 +76,65 @@ def argmax(e: Operand, *, over: RDom | RVar) -> Expr:
     return _reduction("argmax", e, over, None, None)
 
 
-def _reduction(
-    op: str, e: Operand, over: RDom | RVar, initial: Operand | None, dtype: DType | None
-) -> Expr:
+def cumsum(e: Operand, *, over: RDom | RVar, dtype: DType | None = None) -> Expr:
+    """The sum of e at all points of the domain up to this one; it accumulates as `sum` does.
+
+    C[i, k] = cumsum(A[i, k], over=k)       the variable of the domain stands on the left
+
+    Outside the domain C is 0.  Inside a larger expression it becomes a Func of its own, named
+    C_cumsum.
+
+    Args:
+        over: an RDom of one dimension, whose variable is an index on the left.
+        dtype: accumulate in this dtype instead; the result has it too.
+    """
+    return _scan("cumsum", e, over, dtype)
+
+
+def cumprod(e: Operand, *, over: RDom | RVar, dtype: DType | None = None) -> Expr:
+    """The product of e at all points of the domain up to this one; otherwise as `cumsum`."""
+    return _scan("cumprod", e, over, dtype)
+
+
+def cummax(e: Operand, *, over: RDom | RVar) -> Expr:
+    """The largest e at all points of the domain up to this one; from the first NaN on it is NaN."""
+    return _scan("cummax", e, over, None)
+
+
+_SCANS = {"cumsum": "add", "cumprod": "mul", "cummax": "max"}
+
+
+def _scan(op: str, e: Operand, over: RDom | RVar, dtype: DType | None) -> Expr:
+    domain = _domain(op, over)
+    if len(domain.dims) != 1 or domain.where is not None:
+        raise DefinitionError(
+            "scan-domain",
+            f"{op} over {domain.name!r}, which has "
+            + ("a predicate" if domain.where is not None else f"{len(domain.dims)} dimensions"),
+            why="a scan goes from point to point along one dimension",
+            fix='scan over an RDom such as RDom("k", K), and use select for terms to leave out',
+        )
+    body = as_expr(e)
+    if op != "cummax":
+        body = cast(dtype or accumulator(body.dtype), body)
+    elif body.dtype.is_bool:
+        body = cast(i64, body)
+    body = cast(body.dtype.storage, body)
+    return Scan(op, body, domain, body.dtype)
+
+
+def first_of_scan(scan: Scan) -> Expr:
+    """The value where no point has been seen."""
+    return identity(_SCANS[scan.op], scan.dtype)
+
+
+def step_of_scan(scan: Scan, previous: Expr) -> Expr:
+    """The value at a point: that at the one before, and the term."""
+    point, first = RVar(scan.domain, 0), scan.domain.dims[0][1]
+    return select(point <= first, scan.body, arithmetic(_SCANS[scan.op], previous, scan.body))
+
+
+def _domain(op: str, over: RDom | RVar) -> Domain:
     if not isinstance(over, (RDom, RVar)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DefinitionError(
             "over-not-a-domain",
@@ -84,7 +142,13 @@ def _reduction(
             why="a reduction runs over the points of an RDom",
             fix=f'k = RDom("k", K), and {op}(e, over=k)',
         )
-    domain = over.domain
+    return over.domain
+
+
+def _reduction(
+    op: str, e: Operand, over: RDom | RVar, initial: Operand | None, dtype: DType | None
+) -> Expr:
+    domain = _domain(op, over)
     body = as_expr(e)
     _check_depth(op, body)
     if op in ("any", "all"):

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tensorlang"
 
 _BASE = {"errors", "span", "ir"}
-_WRITING = {"domain", "reductions", "func", "boundary", "closing", "algorithm_text"}
+_WRITING = {"domain", "reductions", "scanning", "func", "boundary", "closing", "algorithm_text"}
 _SCHEDULING = {"directives", "schedule", "schedule_text"}
 _WHAT_AND_HOW = _BASE | _WRITING | _SCHEDULING | {"algorithm", "text", "target"}
 _RUNNING = {"arrays", "backends", "calling", "kernel", "lower", "pipeline"}
@@ -35,7 +35,8 @@ LAYERS: dict[str, set[str]] = {
     "algorithm": _BASE,
     "domain": _BASE | {"algorithm"},
     "reductions": _BASE | {"algorithm", "domain"},
-    "func": _BASE | {"algorithm", "domain", "reductions"},
+    "scanning": _BASE | {"domain"},
+    "func": _BASE | {"algorithm", "domain", "reductions", "scanning"},
     "boundary": _BASE | {"domain", "func"},
     "algorithm_text": _BASE | {"algorithm", "domain", "reductions"},
     "closing": _BASE | {"algorithm", "domain", "func"},

@@ -107,12 +107,27 @@ def own_positions(
     return found
 
 
+def is_reduction(func: str, definition: Definition) -> bool:
+    """Whether a definition combines terms by an associative operator."""
+    return associative_operator(func, definition.indices, definition.values) is not None
+
+
+def is_recurrence(func: FuncRecord) -> bool:
+    """Whether an update reads the Func at another point than the one it defines, as a scan does."""
+    return any(
+        load.buffer == func.name
+        and any(a is not b for a, b in zip(load.indices, definition.indices, strict=True))
+        for definition in func.definitions
+        for load in loads_of(*definition.values)
+    )
+
+
 def reductions(func: FuncRecord) -> Iterator[tuple[int, Definition]]:
     """The updates of `func` that reduce over a domain by an associative operator."""
     for number, definition in enumerate(func.definitions):
         if number == 0 or definition.domain is None:
             continue
-        if associative_operator(func.name, definition.indices, definition.values):
+        if is_reduction(func.name, definition):
             yield number, definition
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tensorlang.algorithm import Algorithm, FuncRecord, exprs_of_definition
-from tensorlang.autoschedule.analysis import operations, own_positions
+from tensorlang.autoschedule.analysis import is_recurrence, operations, own_positions
 from tensorlang.ir.walk import loads_of
 
 # How many scalar operations inlining may repeat for each point of the consumer.
@@ -49,6 +49,8 @@ def group_funcs(algorithm: Algorithm) -> Groups:
             groups.roots.append(name)
         elif func.is_pure and copies[name] * operations(func) <= _REPEATED:
             groups.inlined.add(name)
+        elif is_recurrence(func):
+            groups.roots.append(name)
         elif not func.is_pure and (home := _home(algorithm, funcs, groups, name)) is not None:
             groups.inside[name] = home
         else:

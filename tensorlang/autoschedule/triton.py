@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from tensorlang.algorithm import Algorithm, FuncRecord
-from tensorlang.autoschedule.analysis import Contraction, contraction_of
+from tensorlang.autoschedule.analysis import Contraction, contraction_of, is_reduction
 from tensorlang.autoschedule.extents import Extents
 from tensorlang.autoschedule.placing import Home, group_funcs
 from tensorlang.ir.expr import Expr
@@ -191,7 +191,7 @@ class _Kernels:
         for name in members:
             made = self.schedule[name].compute_at(func.name, blocks[-1])
             for number, definition in enumerate(self.schedule.state.funcs[name].definitions):
-                if number and definition.domain is not None:
+                if definition.domain is not None and is_reduction(name, definition):
                     dims = [(name, self.extents.of(n)) for name, _, n in definition.domain.dims]
                     self._lanes(made.update(number - 1), [d for d, _ in dims[-1:]], dict(dims))
         return None
@@ -235,7 +235,10 @@ class _Kernels:
             stage = stage.update(number - 1) if number else stage
             pure = [v for v in definition.pure if v is not None]
             if len(pure) < len(func.dims):
-                return  # It scatters, so its points run in order in one program.
+                # It scatters or scans: the points of its domain run in order.
+                if pure:
+                    stage.gpu_blocks(*pure)
+                return
             domain = definition.domain.dims if definition.domain else ()
             if across:
                 stage.split(
@@ -246,7 +249,8 @@ class _Kernels:
             else:
                 stage.gpu_blocks(*pure)
                 lengths = {name: self.extents.of(n) for name, _, n in domain}
-                self._lanes(stage, list(lengths)[-1:], lengths)
+                if is_reduction(func.name, definition):
+                    self._lanes(stage, list(lengths)[-1:], lengths)
             if number and pure == list(func.dims):
                 stage.compute_with(func.name, "block" if across else pure[-1])
 

@@ -19,7 +19,7 @@ from tensorlang.ir.stmt import (
     touches,
     walk,
 )
-from tensorlang.lower.plan import Merge, Plan
+from tensorlang.lower.plan import Merge, Nest, Plan
 
 
 def merge_stages(program: Program, plan: Plan) -> Program:
@@ -31,7 +31,7 @@ def merge_stages(program: Program, plan: Plan) -> Program:
     """
     body = program.body
     for merge in plan.merges:
-        merged = _merge_in(body, merge)
+        merged = _merge_in(body, merge, plan)
         if merged is body:
             raise _refused(
                 merge,
@@ -43,14 +43,14 @@ def merge_stages(program: Program, plan: Plan) -> Program:
     return program if body is program.body else replace(program, body=body)
 
 
-def _merge_in(stmt: Stmt, merge: Merge) -> Stmt:
+def _merge_in(stmt: Stmt, merge: Merge, plan: Plan) -> Stmt:
     if isinstance(stmt, Block):
         statements = stmt.statements
         for at, (a, b) in enumerate(pairwise(statements)):
             if isinstance(a, Stage) and isinstance(b, Stage) and _is_pair(a, b, merge):
-                made = _merged(merge, a, b)
+                made = _merged(merge, plan, a, b)
                 return block(*statements[:at], made, *statements[at + 2 :])
-    return map_children(stmt, lambda child: _merge_in(child, merge))
+    return map_children(stmt, lambda child: _merge_in(child, merge, plan))
 
 
 def _is_pair(a: Stage, b: Stage, merge: Merge) -> bool:
@@ -64,10 +64,10 @@ def _last(stage: Stage) -> Stage:
     return inner[-1] if inner and inner[-1].func == stage.func else stage
 
 
-def _merged(merge: Merge, a: Stage, b: Stage) -> Stage:
+def _merged(merge: Merge, plan: Plan, a: Stage, b: Stage) -> Stage:
     """The loops of `a`, with the bodies of both in the loop named."""
-    loops_a, inner_a = _peel(merge, a, merge.into[0])
-    loops_b, inner_b = _peel(merge, b, merge.stage[0])
+    loops_a, inner_a = _peel(merge, a, plan.nests[merge.into])
+    loops_b, inner_b = _peel(merge, b, plan.nests[merge.stage])
     _check_alike(merge, loops_a, loops_b)
     if a.func != b.func:
         _check_independent(merge, a, b)
@@ -79,13 +79,17 @@ def _merged(merge: Merge, a: Stage, b: Stage) -> Stage:
     return replace(a, body=body)
 
 
-def _peel(merge: Merge, stage: Stage, func: str) -> tuple[list[For], Stmt]:
-    """The loops down to the one named, and what runs inside them with its values and guards."""
+def _peel(merge: Merge, stage: Stage, nest: Nest) -> tuple[list[For], Stmt]:
+    """The loops down to the one named, and what runs inside them with its values and guards.
+
+    A loop of one iteration is no loop any more.
+    """
+    names = nest.names()
+    shared = {f"{nest.func}.{name}" for name in names[: names.index(merge.loop) + 1]}
     loops: list[For] = []
     inside: list[Let | If] = []
     stmt: Stmt = stage.body
-    target = f"{func}.{merge.loop}"
-    while not (loops and loops[-1].var == target):
+    while any(isinstance(s, For) and s.var in shared for s in walk(stmt)):
         if isinstance(stmt, (Let, If)):
             inside.append(stmt)
         elif isinstance(stmt, For):
@@ -94,7 +98,7 @@ def _peel(merge: Merge, stage: Stage, func: str) -> tuple[list[For], Stmt]:
             raise _refused(
                 merge,
                 "loops-differ",
-                f"{func!r} has no loop {merge.loop!r} to share, or computes another Func before it",
+                f"{nest.func!r} computes another Func outside its loop {merge.loop!r}",
                 "name a loop that both have, outside all Funcs computed inside",
             )
         stmt = stmt.body

@@ -69,3 +69,14 @@ def test_what_cannot_share_loops_is_refused(reads, apply, code):
     with pytest.raises(ScheduleError) as caught:
         run()
     assert caught.value.code == code
+
+
+def test_a_loop_of_one_iteration_is_shared_too():
+    a, k, c = Input("A", f32, [5, N]), RDom("k", N), Func("C")
+    c[i] = sum(a[i, k], over=k)
+    p = Pipeline("p", inputs=[a], outputs={c: [5]})
+    s = Schedule(p)
+    s["C"].split(i, "io", "ii", 8).vectorize("ii")
+    s["C"].update(0).split(i, "io", "ii", 8).reorder("io", "k", "ii").vectorize("ii")
+    s["C"].update(0).compute_with("C", "io")
+    assert_equivalent(p, s, "interpreter")

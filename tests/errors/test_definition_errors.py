@@ -37,6 +37,24 @@ k = RDom("k", N)
 
 
 @mistake
+def scan_domain():
+    k = RDom("k", N)
+    return tl.cumsum(b[k], over=k.where(k > 2))
+
+
+@mistake
+def scan_not_on_the_left():
+    f, k = Func("f"), RDom("k", N)
+    f[i] = tl.cumsum(b[k], over=k)
+
+
+@mistake
+def scan_misplaced():
+    f, k = Func("f"), RDom("k", N)
+    f[i] = tl.sum(tl.cumsum(b[k], over=k), over=k)
+
+
+@mistake
 def bad_name():
     return Func("my func")
 
