@@ -69,6 +69,7 @@ class Launch:
         outside: what the host's names stand for.
         exact: the symbolic extents that the call's sizes make powers of two.
         units: the arrays that descriptors reach in this call, and their dimension of unit stride.
+        kept: the scalars that the text takes even if it has no use for them.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Launch:
     facts: Knowledge
     exact: frozenset[str] = frozenset()
     units: Mapping[str, int] = field(default_factory=dict[str, int])
+    kept: frozenset[str] = frozenset()
 
 
 def build(launch: Launch) -> Kernel:

@@ -8,7 +8,7 @@ bounds as its mask and no others.  Requires: no addresses yet.  See: CUDA's cuTe
 `tl.make_tensor_descriptor`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tensorlang.backends.triton.masks import conjuncts, in_bounds
@@ -191,8 +191,3 @@ def _plain(test: Expr) -> tuple[str, Expr]:
     if not isinstance(test, Compare):
         return "", test
     return test.op, to_expr(expanded(to_linear(test.b - test.a)))
-
-
-def scalars_of(kernel: Kernel) -> Mapping[str, None]:
-    """What the descriptors that are asked for need of the host: the extents of their arrays."""
-    return dict.fromkeys(n for memory, _ in wanted(kernel) for e in memory.extents for n in e.free)

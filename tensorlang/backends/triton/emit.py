@@ -1,9 +1,8 @@
 """Tile IR as the text of one Triton kernel."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tensorlang.backends.triton.descriptors import scalars_of
 from tensorlang.backends.triton.dialect import Identifiers
 from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame, Text
 from tensorlang.backends.triton.limits import Limits
@@ -40,7 +39,8 @@ class KernelText:
     """A kernel as text, and what its parameters are, in order.
 
     Args:
-        pointers: of each pointer parameter, the memory and component that it points to.
+        pointers: of each parameter for an array, the memory and component that it points to.
+        boxes: those of them that are descriptors, by parameter.
         strides: of each stride parameter, the memory and dimension; components share them not.
         scalars: sizes, params and host variables.
         extents: compile-time extents of lanes and the exact ones that they round up.
@@ -51,6 +51,7 @@ class KernelText:
     name: str
     text: str
     pointers: tuple[tuple[str, Memory, int], ...]
+    boxes: Mapping[str, Box]
     scalars: tuple[tuple[str, str, DType], ...]
     strides: tuple[tuple[str, Memory, int, int], ...]
     extents: tuple[tuple[str, str, Expr], ...]
@@ -62,31 +63,30 @@ class KernelText:
         return (*(row[0] for group in groups for row in group), "INDEX")
 
 
-def emit(kernel: Kernel, facts: Knowledge, limits: Limits) -> KernelText:
-    """The kernel as a `@triton.jit` function."""
-    return _Emitter(kernel, facts, limits).run()
+def emit(kernel: Kernel, facts: Knowledge, limits: Limits, kept: frozenset[str]) -> KernelText:
+    """The kernel as a `@triton.jit` function; it takes the scalars `kept` in any case."""
+    return _Emitter(kernel, facts, limits, kept).run()
 
 
 class _Emitter:
-    def __init__(self, kernel: Kernel, facts: Knowledge, limits: Limits) -> None:
+    def __init__(
+        self, kernel: Kernel, facts: Knowledge, limits: Limits, kept: frozenset[str]
+    ) -> None:
         self.kernel, self.limits = kernel, limits
         self.names = Identifiers({kernel.name: kernel.name})
         self.facts = facts
         for grid in kernel.grid:
             self.facts = self.facts.ranged(grid.name, integer(0), grid.extent)
         self.lines: list[str] = []
-        self.used = {name for tile in walk_tiles(kernel.body) for name in _free(tile)}
+        self.used = {name for tile in walk_tiles(kernel.body) for name in _free(tile)} | kept
         for grid in kernel.grid[1:]:
             self.used |= grid.extent.free
-        # Also by pointers: the host gives every text of a kernel the same scalars.
-        self.used.update(scalars_of(kernel))
-        for box in kernel.boxes:
-            self.used |= _free_of_box(box)
         if len(kernel.grid) == 1:
             self.names.same("program", kernel.grid[0].name)
 
     def run(self) -> KernelText:
         pointers = tuple(self._pointers())
+        boxes = {self.names[box.name]: box for box in self.kernel.boxes}
         scalars = tuple((self.names[n], n, t) for n, t in self.kernel.scalars if n in self.used)
         strides = tuple(self._strides())
         symbolic = self.kernel.lanes.symbolic
@@ -94,12 +94,13 @@ class _Emitter:
         rows = tuple((self.names[n], n, e) for n, e in extents)
         for alias, tile in self.kernel.aliases.items():
             self.names.same(alias, tile)
-        self._prologue(1)
         for box in self.kernel.boxes:
-            self._describe(box)
+            name, array = self.names[box.name], self.names[box.memory.pointer(box.component)]
+            self._line(1, f"# {name}: a descriptor of {array}, boxes of {box.shape}")
+        self._prologue(1)
         self._block(self.kernel.body, 1)
         made = KernelText(
-            self.kernel, self.limits, self.kernel.name, "", pointers, scalars, strides, rows
+            self.kernel, self.limits, self.kernel.name, "", pointers, boxes, scalars, strides, rows
         )
         lines = [*self._header(made), *self.lines]
         return replace(made, text="\n".join(lines) + "\n")
@@ -110,6 +111,9 @@ class _Emitter:
                 pointer = pointer_var(memory.pointer(component))
                 if pointer.name in self.used:
                     yield self.names[pointer.name], memory, component
+                for box in self.kernel.boxes:
+                    if box.memory is memory and box.component == component:
+                        yield self.names[box.name], memory, component
 
     def _strides(self) -> Iterator[tuple[str, Memory, int, int]]:
         for memory in self.kernel.memories:
@@ -162,15 +166,6 @@ class _Emitter:
         self._line(depth, f"{self.names[grid[0].name]} = {printer.text(rest)}")
         for line in reversed(values):
             self._line(depth, line)
-
-    def _describe(self, box: Box) -> None:
-        """A_box = tl.make_tensor_descriptor(A_ptr, shape, strides, extents of a box)"""
-        pointer, printer = box.memory.pointer(box.component), self._printer()
-        shape = [printer.text(box.memory.extents[dim]) for dim in box.dims]
-        strides = [self.names[stride_var(pointer, dim).name] for dim in box.dims[:-1]]
-        lists = [shape, [*strides, "1"], [str(extent) for extent in box.shape]]
-        arguments = [self.names[pointer_var(pointer).name], *(f"[{', '.join(x)}]" for x in lists)]
-        self._call(1, f"{self.names[box.name]} = tl.make_tensor_descriptor", arguments)
 
     def _printer(self) -> ExprPrinter:
         return ExprPrinter(self.kernel.lanes, self.names, self.facts, self.kernel.parts)
@@ -338,14 +333,6 @@ def _is_flat(loop: Loop) -> bool:
 
 def _listed(parts: Iterable[Expr], printer: ExprPrinter) -> str:
     return ", ".join(printer.text(part) for part in parts)
-
-
-def _free_of_box(box: Box) -> set[str]:
-    """The names that a descriptor is made of."""
-    pointer = box.memory.pointer(box.component)
-    strides = {stride_var(pointer, dim).name for dim in box.dims[:-1]}
-    extents = {name for e in box.memory.extents for name in e.free}
-    return {pointer_var(pointer).name, *strides, *extents}
 
 
 def _free(tile: Tile) -> frozenset[str]:

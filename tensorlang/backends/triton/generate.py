@@ -20,7 +20,7 @@ def generate(launch: Launch, target: Target) -> KernelText:
     kernel = optimised(build(launch))
     limits = limits_of(kernel, target)
     limits.check({})
-    return emit(kernel, launch.facts, limits)
+    return emit(kernel, launch.facts, limits, launch.kept)
 
 
 def optimised(kernel: Kernel) -> Kernel:

@@ -114,14 +114,18 @@ class Launching(Host):
     ) -> None:
         tensors = [self.tensors[k] for k in places]
         compiled = launcher.compiled(launcher.key(tensors, plan))
+        given = list(tensors)
+        for place, layout in plan.layouts:
+            given[place] = layout.at(tensors[place].data_ptr())
         with gpu.scratch():
-            compiled[(programs, 1, 1)](*tensors, *scalars, *plan.fixed)
+            compiled[(programs, 1, 1)](*given, *scalars, *plan.fixed)
         start, scratch = start_of(compiled), None
         if start.scratch:
             scratch = len(self.tensors)
             self.tensors.append(gpu.empty((programs * start.scratch,), torch.int8))
         fixed = (*scalars, *plan.fixed)
-        self._steps.append(Step(start, programs, places, fixed, launcher.params, scratch))
+        params, layouts = launcher.params, plan.layouts
+        self._steps.append(Step(start, programs, places, fixed, params, scratch, layouts))
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         return gpu.empty(shape, dtype)

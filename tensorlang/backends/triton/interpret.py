@@ -7,12 +7,14 @@ runs, so that kernels of others and compiled kernels in the same process see not
 
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensorlang.backends.triton import runtime, runtime_numpy
 from tensorlang.backends.triton.interpreter_faults import corrected
+from tensorlang.backends.triton.layout import Layout
 from tensorlang.backends.triton.libraries import interpreter, jit, tl
 
 _library: list[Any] = []
@@ -47,7 +49,22 @@ def interpret(function: Callable[..., None], programs: int, arguments: Mapping[s
             function(**made)
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An array that a kernel reaches through a descriptor of boxes."""
+
+    tensor: Any
+    layout: Layout
+    box: tuple[int, ...]
+
+
 def _as_triton(value: Any) -> Any:
+    if isinstance(value, Described):
+        layout = value.layout
+        strides = [*layout.strides[:-1], 1]
+        return tl.make_tensor_descriptor(
+            _as_triton(value.tensor), list(layout.shape), strides, list(value.box)
+        )
     if isinstance(value, np.generic):
         return _scalar(value)
     if hasattr(value, "data_ptr"):

@@ -12,7 +12,8 @@ import numpy as np
 
 from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.emit import KernelText
-from tensorlang.backends.triton.interpret import interpret
+from tensorlang.backends.triton.interpret import Described, interpret
+from tensorlang.backends.triton.layout import Layout, Layouts
 from tensorlang.backends.triton.libraries import compiler, triton
 from tensorlang.backends.triton.module import Module
 from tensorlang.backends.triton.reach import Reach
@@ -47,10 +48,12 @@ class Plan:
     Args:
         key: with no divisors of pointers yet.
         fixed: the arguments after the tensors and scalars.
+        layouts: of the tensors that go as descriptors, by position.
     """
 
     key: Key
     fixed: tuple[Any, ...]
+    layouts: Layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class Launcher:
         self._stride_names = [stride_var(m.pointer(c), dim).name for _, m, c, dim in text.strides]
         self._sizes = [k for k, row in enumerate(text.scalars) if row[2].name == "index"]
         self._divided = {k for k in self._sizes if text.scalars[k][1] not in quotients}
+        boxes = [text.boxes.get(row[0]) for row in text.pointers]
+        self._boxes = [(k, box) for k, box in enumerate(boxes) if box is not None]
 
     def plan(
         self,
@@ -98,12 +103,13 @@ class Launcher:
     ) -> Plan:
         """How to run it on such arguments.  Raises: TargetError: tile-too-large."""
         strides = tuple([tensors[position].stride(dim) for position, dim in self._strides])
-        known = (programs, *[scalars[k] for k in self._sizes], *strides, *extents)
+        layouts = tuple([(k, Layout.of(tensors[k], box)) for k, box in self._boxes])
+        known = (programs, *[scalars[k] for k in self._sizes], *strides, *extents, *layouts)
         plan = self._plans.get(known)
         if plan is None:
             if len(self._plans) > _REMEMBERED:
                 self._plans.clear()
-            plan = self._plans[known] = self._plan(programs, scalars, strides, extents)
+            plan = self._plans[known] = self._plan(programs, scalars, strides, extents, layouts)
         return plan
 
     def _plan(
@@ -112,6 +118,7 @@ class Launcher:
         scalars: Sequence[Any],
         strides: tuple[int, ...],
         extents: Sequence[int],
+        layouts: Layouts,
     ) -> Plan:
         text = self.text
         spans = tuple(map(next_power_of_two, extents))
@@ -126,7 +133,7 @@ class Launcher:
         divisors += tuple(map(divisor_of, strides))
         key = Key(divisors, tuple(s == 1 for s in strides), spans, wide)
         fixed = list(constants(text, key).values())[-len(spans) - 1 :]
-        return Plan(key, (*strides, *fixed))
+        return Plan(key, (*strides, *fixed), layouts)
 
     def interpret(
         self, programs: int, tensors: Sequence[Any], scalars: Sequence[Any], plan: Plan
@@ -137,6 +144,9 @@ class Launcher:
         values: dict[str, Any] = {
             row[0]: tensor for row, tensor in zip(text.pointers, tensors, strict=True)
         }
+        for position, layout in plan.layouts:
+            name = text.pointers[position][0]
+            values[name] = Described(values[name], layout, text.boxes[name].shape)
         for (name, _, dtype), value in zip(text.scalars, scalars, strict=True):
             values[name] = _scalar(value, dtype, index)
         for (name, *_), value in zip(text.strides, plan.fixed, strict=False):
@@ -145,7 +155,10 @@ class Launcher:
 
     def key(self, tensors: Sequence[Any], plan: Plan) -> Key:
         """The specialisation that runs on such arguments."""
-        pointers = tuple([divisor_of(tensor.data_ptr()) for tensor in tensors])
+        described = dict(plan.layouts)
+        pointers = tuple(
+            [1 if k in described else divisor_of(t.data_ptr()) for k, t in enumerate(tensors)]
+        )
         return replace(plan.key, divisors=(*pointers, *plan.key.divisors))
 
     def compiled(self, key: Key) -> Any:

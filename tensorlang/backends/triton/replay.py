@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorlang.backends.triton import gpu
+from tensorlang.backends.triton.layout import Layouts
 from tensorlang.backends.triton.libraries import torch
 from tensorlang.backends.triton.signature import divisor_of
 from tensorlang.backends.triton.starting import Start, is_watched
@@ -30,6 +31,7 @@ class Step:
         fixed: the arguments after the tensors, with anything where a Param stands.
         params: the positions in `fixed` of Params, and their names.
         scratch: the position of the workspace for memory that Triton wants for the kernel, if any.
+        layouts: of the tensors that go as descriptors.
     """
 
     start: Start
@@ -38,6 +40,7 @@ class Step:
     fixed: tuple[Any, ...]
     params: tuple[tuple[int, str], ...]
     scratch: int | None
+    layouts: Layouts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Replay:
         stream = gpu.current_stream(self.device)
         for step in self.steps:
             arguments = (*map(pointers.__getitem__, step.tensors), *step.fixed)
+            if step.layouts:
+                arguments = _with_descriptors(arguments, step.layouts)
             if step.params:
                 arguments = _with_params(arguments, len(step.tensors), step.params, params)
             start = step.start
@@ -68,6 +73,13 @@ class Replay:
                 start.call(*words, *arguments)
             else:
                 start.call(*words, arguments)
+
+
+def _with_descriptors(arguments: tuple[Any, ...], layouts: Layouts) -> tuple[Any, ...]:
+    filled = list(arguments)
+    for place, layout in layouts:
+        filled[place] = layout.at(filled[place])
+    return tuple(filled)
 
 
 def _with_params(

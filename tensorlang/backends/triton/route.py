@@ -133,10 +133,10 @@ class Router:
         if not {row[1] for row in launcher.text.scalars} <= places.keys():
             # A host's name that the general text has no use for, so that the host does not give it.
             launcher = self._launcher(frozenset())
-        pointers = [row[0] for row in self.text.pointers]
+        arrays = [memory.pointer(component) for _, memory, component in self.text.pointers]
         return Route(
             launcher,
-            tuple(pointers.index(row[0]) for row in launcher.text.pointers),
+            tuple(arrays.index(m.pointer(c)) for _, m, c in launcher.text.pointers),
             tuple(places[row[1]] for row in launcher.text.scalars),
             tuple(exact[row[1]] for row in launcher.text.extents),
         )

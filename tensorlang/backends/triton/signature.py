@@ -40,17 +40,18 @@ def usual(text: KernelText, extent: int) -> Key:
     unit = tuple(dim == memory.rank - 1 for _, memory, _, dim in text.strides)
     scalars = tuple(16 if dtype.name == "index" else 1 for _, _, dtype in text.scalars)
     strides = tuple(1 if one else 16 for one in unit)
-    divisors = (16,) * len(text.pointers) + scalars + strides
+    pointers = tuple(1 if row[0] in text.boxes else 16 for row in text.pointers)
+    divisors = pointers + scalars + strides
     return Key(divisors, unit, (extent,) * len(text.extents), wide=False)
 
 
 def signature(text: KernelText, key: Key) -> dict[str, str]:
     """The Triton type of every parameter; "constexpr" for those that the key fixes."""
     integer = "i64" if key.wide else "i32"
-    made = {
-        name: "*" + SIGNATURE_DTYPES[memory.dtypes[component].name]
-        for name, memory, component in text.pointers
-    }
+    made: dict[str, str] = {}
+    for name, memory, component in text.pointers:
+        dtype, box = SIGNATURE_DTYPES[memory.dtypes[component].name], text.boxes.get(name)
+        made[name] = f"*{dtype}" if box is None else f"tensordesc<{dtype}{list(box.shape)}>"
     for name, _, dtype in text.scalars:
         made[name] = integer if dtype.name == "index" else scalar_type(dtype)
     for (name, *_), unit in zip(text.strides, key.unit, strict=True):

@@ -106,7 +106,11 @@ def usual_text(launch: Launch, target: Target) -> KernelText:
     """The text for sizes that fit no tile, and arrays that are rows after rows in memory."""
     text = generate(launch, target)
     held = usually_held(text.kernel)
-    return variant(launch, target, held) if held else text
+    if not held:
+        return text
+    # The host gives every text of a kernel the same scalars.
+    kept = frozenset(name for _, name, _ in text.scalars)
+    return variant(replace(launch, kept=kept), target, held)
 
 
 def usually_held(kernel: Kernel) -> frozenset[Assumption]:
