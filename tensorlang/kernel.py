@@ -24,6 +24,7 @@ from tensorlang.calling.plan import Contract, Plan, call_of, leading_asserts, ma
 from tensorlang.calling.progress import show_progress
 from tensorlang.calling.signature import Signature
 from tensorlang.errors import TargetError
+from tensorlang.ir.in_place import hazard_of
 from tensorlang.ir.stmt import Program
 from tensorlang.ir.types import Scalar
 from tensorlang.target import Target
@@ -57,6 +58,7 @@ class Kernel:
         )
         self._checked_params = self._contract.checked_params()
         self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._hazards: dict[tuple[str, str], str | None] = {}
 
     @property
     def source(self) -> str:
@@ -107,7 +109,8 @@ class Kernel:
 
         Args:
             inputs: one array an Input, all of one library and on one device, of any strides.
-            out: an array, or a tuple of them, to write to: not overlapping, not read-only.
+            out: an array, or a tuple of them, to write to: not overlapping, not read-only.  One may
+                be that of an Input which it replaces element by element: `kernel(x, out=x)`.
             sizes: the Sizes that no shape tells.
             params: a number for every Param.
         Raises: ShapeError, BoundsError, TargetError: what does not fit, before anything runs.
@@ -131,9 +134,21 @@ class Kernel:
             self._plans[key] = plan
         if outs is None:
             return self._launch(plan, scalars, inputs)
-        check_overlap(self.signature, inputs, outs, plan.spans)
+        check_overlap(self.signature, inputs, outs, plan.spans, self._hazard_of)
         plan.run(scalars, viewed(inputs, plan.views), viewed(outs, plan.out_views))
         return out
+
+    def _hazard_of(self, source: str, output: str) -> str | None:
+        """Why an output cannot be written over an Input; outputs have no other's place."""
+        key = source, output
+        if key not in self._hazards:
+            names = {buffer.name for buffer in self.loop_ir.inputs}
+            self._hazards[key] = (
+                hazard_of(self.loop_ir, source, output)
+                if source in names
+                else f"'{source}' is an output as well"
+            )
+        return self._hazards[key]
 
     def warmup(
         self,

@@ -1,11 +1,11 @@
 """Whether the arrays of a call are what the Inputs and outputs say."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tensorlang import arrays
 from tensorlang.arrays import Array, ArrayInfo
-from tensorlang.calling.overlap import Span, are_apart, overlap, overlaps_itself
+from tensorlang.calling.overlap import Span, are_apart, overlap, overlaps_itself, same_elements
 from tensorlang.calling.signature import Argument, Signature
 from tensorlang.errors import ShapeError, TargetError
 from tensorlang.target import Target
@@ -201,10 +201,15 @@ def check_overlap(
     inputs: Sequence[Array],
     outputs: Sequence[Array],
     spans: Sequence[Span],
+    hazard_of: Callable[[str, str], str | None],
 ) -> None:
     """Raise where an output shares memory with an Input or another output (out-overlaps).
 
-    Args: spans: of tensors, all of them; empty for other arrays.
+    One array may be both an Input and the output that replaces it element by element.
+
+    Args:
+        spans: of tensors, all of them; empty for other arrays.
+        hazard_of: why an output cannot be written over an Input, both by name.
     """
     if spans and are_apart(inputs, outputs, spans):
         return
@@ -215,10 +220,15 @@ def check_overlap(
             *zip(signature.outputs[:k], outputs[:k], strict=True),
         ]
         for other, array in others:
-            if overlap(out, array):
+            if not overlap(out, array):
+                continue
+            why: str | None = f"an element of '{other.name}' could be overwritten before it is read"
+            if same_elements(out, array):
+                why = hazard_of(other.name, name)
+            if why is not None:
                 raise ShapeError(
                     "out-overlaps",
                     f"the array of output '{name}' shares memory with that of '{other.name}'",
-                    why=f"an element of '{other.name}' could be overwritten before it is read",
+                    why=why,
                     fix="pass a fresh array, or leave out= away",
                 )

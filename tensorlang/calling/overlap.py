@@ -18,6 +18,16 @@ def _memory_of(value: Array) -> Numpy:
     return np.asarray(_Memory(value))
 
 
+def same_elements(a: Array, b: Array) -> bool:
+    """Whether two arrays are one: the same memory, shape and strides."""
+    first, second = _memory_of(a), _memory_of(b)
+    return (
+        first.__array_interface__["data"][0] == second.__array_interface__["data"][0]
+        and (first.shape, first.strides) == (second.shape, second.strides)
+        and first.itemsize == second.itemsize
+    )
+
+
 class _Memory:
     """A tensor's memory by address: of a GPU's too, since nobody reads it."""
 

@@ -18,8 +18,8 @@ from tensorlang.ir.types import DType, Scalar
 class CExecutable:
     """One compiled function for arrays that are contiguous in their last dimension, and others.
 
-    Which arrays are contiguous there is a fact of the call: each combination is a variant of the
-    code, compiled when it is first met.
+    Which arrays are contiguous there, and whether an output is an Input as well, are facts of the
+    call: each combination is a variant of the code, compiled when it is first met.
     """
 
     def __init__(self, program: Program, toolchain: Toolchain) -> None:
@@ -32,9 +32,9 @@ class CExecutable:
         self._pack_scalars = struct.Struct(f"={len(program.sizes)}q{floats}").pack
         self._sizes = [size.name for size in program.sizes]
         self._params = [(param.name, param.dtype) for param in program.params]
-        self._layouts: dict[_Layout, _Plan] = {}
-        self._variants: dict[tuple[bool, ...], Function] = {}
-        self._translation = self._translate((True,) * len(self._bytes))
+        self._layouts: dict[tuple[_Layout, bool], _Plan] = {}
+        self._variants: dict[tuple[tuple[bool, ...], bool], Function] = {}
+        self._translation = self._translate((True,) * len(self._bytes), in_place=False)
 
     @property
     def source(self) -> str:
@@ -46,10 +46,12 @@ class CExecutable:
         """What was ignored or is slow."""
         return self._translation.notes
 
-    def _translate(self, contiguous: tuple[bool, ...]) -> Translation:
-        translation = translate(self._program, self._toolchain.machine, contiguous)
+    def _translate(self, contiguous: tuple[bool, ...], *, in_place: bool) -> Translation:
+        translation = translate(
+            self._program, self._toolchain.machine, contiguous, in_place=in_place
+        )
         loaded = load(translation.source, translation.function, self._toolchain)
-        self._variants[contiguous] = loaded
+        self._variants[contiguous, in_place] = loaded
         return translation
 
     def run(
@@ -64,21 +66,23 @@ class CExecutable:
         Raises: MemoryError: a workspace was refused.  ShapeError: stride-not-whole.
         """
         arrays = (*inputs, *outputs)
+        addresses = tuple(map(address_of, arrays))
+        in_place = not set(addresses[: len(inputs)]).isdisjoint(addresses[len(inputs) :])
         layout = tuple([(array.strides, array.shape) for array in arrays])
-        plan = self._layouts.get(layout)
+        plan = self._layouts.get((layout, in_place))
         if plan is None:
-            plan = self._plan(layout)
+            plan = self._plan(layout, in_place=in_place)
         function, strides = plan
         scalars: list[Any] = [sizes[name] for name in self._sizes]
         scalars += [convert(params[name], dtype) for name, dtype in self._params]
-        pointers = self._pack_pointers(*map(address_of, arrays))
+        pointers = self._pack_pointers(*addresses)
         status = function(pointers + strides + self._pack_scalars(*scalars))
         if status == OUT_OF_MEMORY:
             raise MemoryError(f"{self._program.name}: no memory for a workspace")
         if status:
             raise InternalError(f"{self._program.name} returned {status}")
 
-    def _plan(self, layout: "_Layout") -> "_Plan":
+    def _plan(self, layout: "_Layout", *, in_place: bool) -> "_Plan":
         """The function for arrays laid out so, and their strides as it reads them."""
         words: list[int] = []
         contiguous: list[bool] = []
@@ -88,13 +92,13 @@ class CExecutable:
                 if stride % size and extent > 1:
                     raise _not_whole(stride, size)
                 words.append(stride // size)
-        key = tuple(contiguous)
+        key = tuple(contiguous), in_place
         if key not in self._variants:
-            self._translate(key)
+            self._translate(key[0], in_place=in_place)
         plan = self._variants[key], struct.pack(f"={len(words)}q", *words)
         if len(self._layouts) >= _MOST_LAYOUTS:
             self._layouts.clear()
-        self._layouts[layout] = plan
+        self._layouts[layout, in_place] = plan
         return plan
 
 

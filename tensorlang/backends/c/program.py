@@ -40,7 +40,9 @@ class Translation:
     notes: tuple[str, ...]
 
 
-def translate(program: Program, machine: Machine, contiguous: Sequence[bool]) -> Translation:
+def translate(
+    program: Program, machine: Machine, contiguous: Sequence[bool], *, in_place: bool = False
+) -> Translation:
     """Write a program as C.
 
     Args:
@@ -48,13 +50,14 @@ def translate(program: Program, machine: Machine, contiguous: Sequence[bool]) ->
         machine: what the code may count on.
         contiguous: for each component of the inputs, then of the outputs, whether neighbours in
             the last dimension are neighbours in memory.
+        in_place: whether an output may be an Input as well.
     """
     program = replace(program, body=map_sequence(program.body, _shaped(machine)))
     unit = Unit(Names(program), machine)
     # Of alignment the allocations take care.
     for note in ignored_hints(program, "c", lambda _, hint: hint.startswith("align")):
         unit.note(note)
-    arguments = _Arguments(program, unit, contiguous)
+    arguments = _Arguments(program, unit, contiguous, in_place=in_place)
     natural = frozenset(size.name for size in program.sizes)
     Statements(unit).write_all(program.body, Scope(natural=natural))
     function = f"tensorlang_{unit.names.fresh(program.name)}"
@@ -95,8 +98,12 @@ def _struct(fields: Sequence[tuple[str, str]]) -> str:
 class _Arguments:
     """The fields of the struct, in the order in which the call packs them, and their reading."""
 
-    def __init__(self, program: Program, unit: Unit, contiguous: Sequence[bool]) -> None:
+    def __init__(
+        self, program: Program, unit: Unit, contiguous: Sequence[bool], *, in_place: bool
+    ) -> None:
         self._unit = unit
+        # What only one pointer reaches the compiler may keep in registers and reorder.
+        self._restrict = "" if in_place else "restrict "
         self.fields: list[tuple[str, str]] = []
         buffers = [(b, "const ") for b in program.inputs] + [(b, "") for b in program.outputs]
         pointers = [self._pointers(buffer, const) for buffer, const in buffers]
@@ -123,7 +130,7 @@ class _Arguments:
         for k, dtype in enumerate(buffer.dtypes):
             name = self._unit.names.fresh(f"{base}_{k}") if several else base
             element = f"{const}{stored(dtype).name} *"
-            self._field(element, name, f"{element}restrict {name} = arguments->{name};")
+            self._field(element, name, f"{element}{self._restrict}{name} = arguments->{name};")
             names.append(name)
         return tuple(names)
 
