@@ -51,7 +51,9 @@ def _ignored_hints(program: Program) -> tuple[str, ...]:
     def uses(name: str, hint: str) -> bool:
         if hint.startswith(of_global_memory):
             return name not in inside
-        return hint in ("warps", "stages")
+        if hint == "cache":
+            return name not in inside
+        return hint in ("warps", "stages", "registers")
 
     return ignored_hints(program, "triton", uses)
 

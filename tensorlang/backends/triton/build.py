@@ -115,6 +115,7 @@ def build(launch: Launch) -> Kernel:
         making.lane_names,
         making.loops,
         making.warps,
+        making.thread_registers,
         tuple(making.scratch),
         tuple(making.notes),
         making.parts,
@@ -204,8 +205,10 @@ class _Builder:
             self._serial(loop, low, extent, place, stage)
 
     def _hints(self, loop: For) -> None:
-        warps = int(dict(loop.hints).get("warps", 0))
-        self.making.warps = max(self.making.warps, warps)
+        hints = dict(loop.hints)
+        self.making.warps = max(self.making.warps, int(hints.get("warps", 0)))
+        registers = int(hints.get("registers", 0))
+        self.making.thread_registers = max(self.making.thread_registers, registers)
 
     def _program(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
         name = self.making.fresh(loop.var)

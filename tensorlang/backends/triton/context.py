@@ -95,7 +95,7 @@ class Making:
         self.scratch: list[Scratch] = []
         self.extents: dict[str, Expr] = {}
         self.notes: dict[str, None] = {}
-        self.warps = 0
+        self.warps = self.thread_registers = 0
         self.used_memories: dict[Memory, None] = {}
         # Names of register tiles as other stages see them: the alias -> the tile.
         self.aliases: dict[str, str] = {}

@@ -33,6 +33,13 @@ from tensorlang.ir.types import DType
 
 _INDENT = "    "
 
+# What the policies of `cache` are to Triton.
+_EVICT_FIRST, _EVICT_LAST = 'eviction_policy="evict_first"', 'eviction_policy="evict_last"'
+_LOAD_POLICIES = {
+    "evict_first": _EVICT_FIRST, "evict_last": _EVICT_LAST, "streaming": _EVICT_FIRST
+}  # fmt: skip
+_STORE_POLICIES = {**_LOAD_POLICIES, "streaming": 'cache_modifier=".cs"'}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelText:
@@ -247,6 +254,8 @@ class _Emitter:
         if tile.mask is not None:
             zero = "0.0" if tile.at.dtype.is_float else "0"
             parts += [f"mask={printer.text(tile.mask, frame)}", f"other={zero}"]
+        if tile.at.memory.cache:
+            parts.append(_LOAD_POLICIES[tile.at.memory.cache])
         self._call(depth, f"{self.names[tile.name]} = tl.load", parts)
 
     def _write(self, tile: Write, depth: int, printer: ExprPrinter) -> None:
@@ -266,13 +275,16 @@ class _Emitter:
             parts.append(f"mask={printer.text(tile.mask, lanes)}")
         if tile.operator:
             parts.append('sem="relaxed"')
+        elif tile.at.memory.cache:
+            parts.append(_STORE_POLICIES[tile.at.memory.cache])
         self._call(depth, f"tl.atomic_{tile.operator}" if tile.operator else "tl.store", parts)
 
     def _unboxed(self, at: Access, frame: Frame, printer: ExprPrinter) -> str:
         """A box as a tile with the axes of the frame."""
         assert at.box is not None
         own = tuple(lane for lane in at.lanes if lane is not None)
-        text = f"{self.names[at.box.name]}.load([{_listed(at.offsets, printer)}])"
+        policy = f", {_LOAD_POLICIES[at.memory.cache]}" if at.memory.cache else ""
+        text = f"{self.names[at.box.name]}.load([{_listed(at.offsets, printer)}]{policy})"
         if len(own) < len(at.lanes):
             text = f"tl.reshape({text}, {printer.shape(own)})"
         if own == frame:

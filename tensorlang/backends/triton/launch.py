@@ -196,7 +196,9 @@ class Launcher:
         extents = {row[1]: e for row, e in zip(self.text.extents, key.extents, strict=True)}
         warps = self.text.kernel.warps or usual_warps(self.text.kernel, extents)
         # Fusion would contract a*b + c of the algorithm into one rounding.
-        options = {"num_warps": warps, "enable_fp_fusion": False}
+        options: dict[str, Any] = {"num_warps": warps, "enable_fp_fusion": False}
+        if self.text.kernel.thread_registers:
+            options["maxnreg"] = self.text.kernel.thread_registers
         return triton.compile(source, target=target, options=options)
 
 

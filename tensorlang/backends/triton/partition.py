@@ -200,6 +200,7 @@ def _memory(buffer: Buffer, is_input: bool, constant: bool) -> Memory:
         constant=constant,
         load_with=str(hints.get("load_with", "pointer")),
         store_with=str(hints.get("store_with", "pointer")),
+        cache=str(hints.get("cache", "")),
     )
 
 

@@ -107,6 +107,7 @@ class Memory:
         outer: those lanes.
         constant: whether the kernel never writes it.
         load_with, store_with: "descriptor" where the schedule asks for one.
+        cache: the policy that it asks for, if any.
     """
 
     parameter: str
@@ -119,6 +120,7 @@ class Memory:
     constant: bool = False
     load_with: str = "pointer"
     store_with: str = "pointer"
+    cache: str = ""
 
     @property
     def rank(self) -> int:
@@ -342,6 +344,7 @@ class Kernel:
         lane_names: what to call a lane that needs a name.
         loops: for each lane, a loop whose axis it is.
         warps: of one program, 0 for Triton's own choice.
+        thread_registers: the most that a thread may use, 0 for no limit.
         scratch: what the host allocates for it.
         units: the dimension of unit stride of each array that descriptors may reach, by pointer.
         boxes: the descriptors.
@@ -359,6 +362,7 @@ class Kernel:
     lane_names: Mapping[str, str]
     loops: Mapping[Lane, str]
     warps: int
+    thread_registers: int
     scratch: tuple["Scratch", ...]
     notes: tuple[str, ...]
     parts: Mapping[str, tuple["Part", ...]] = field(default_factory=dict[str, tuple["Part", ...]])
