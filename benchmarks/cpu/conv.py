@@ -74,7 +74,7 @@ def conv() -> tuple[Pipeline, Schedule]:
     pipeline = Pipeline("conv", inputs=[image, weights, bias], outputs={relu: [N, H, W, F]})
 
     s = Schedule(pipeline)
-    s[relu].tile(x, c, "xo", "co", "xi", "ci", PIXELS, CHANNELS)
+    s[relu].tile(x, c, "xo", "co", "xi", "ci", PIXELS, CHANNELS, tail="shift_inwards")
     s[relu].reorder("co", n, y, "xo", "xi", "ci").fuse("co", n, "t").fuse("t", y, "rows")
     s[relu].parallel("rows").unroll("xi").vectorize("ci")
     s[sums].compute_at(relu, "xo").unroll(x).vectorize(c)

@@ -46,7 +46,9 @@ def tensorlang() -> tuple[Pipeline, Schedule]:
     pipeline = Pipeline("matmul", inputs=[A, B], outputs={D: [M, N]})
 
     s = Schedule(pipeline)
-    s[D].tile(i, j, "io", "jo", "ii", "ji", ROWS, COLUMNS).reorder("jo", "io", "ii", "ji")
+    s[D].tile(i, j, "io", "jo", "ii", "ji", ROWS, COLUMNS, tail="shift_inwards").reorder(
+        "jo", "io", "ii", "ji"
+    )
     s[D].parallel("jo").unroll("ii").vectorize("ji")
     s[C].compute_at(D, "io").unroll(i).vectorize(j)
     s[C].update(0).reorder("k", i, j).unroll(i).vectorize(j)

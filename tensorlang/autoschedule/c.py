@@ -77,7 +77,9 @@ class _Nests:
         stage, width = self.schedule[func.name], vectors * self.stages.lanes(inner)
         names = [self.stages.fresh(func, 0, f"{v}_{part}") for part in "oi" for v in (row, column)]
         row_o, column_o, row_i, column_i = names
-        stage.tile(row, column, row_o, column_o, row_i, column_i, rows, width)
+        # The last tile is computed whole, over some of what the one before it did.
+        tail = "shift_inwards"
+        stage.tile(row, column, row_o, column_o, row_i, column_i, rows, width, tail=tail)
         others = [v for v in func.dims if v not in (row, column)]
         outer = [*others, column_o] if packed else [column_o, *others]
         stage.reorder(*outer, row_o, row_i, column_i)

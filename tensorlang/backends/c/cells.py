@@ -22,7 +22,7 @@ from tensorlang.ir.stmt import (
     exprs_of,
     walk,
 )
-from tensorlang.ir.types import index
+from tensorlang.ir.types import f32, f64, index
 from tensorlang.ir.walk import loads_of, postorder
 
 
@@ -50,6 +50,56 @@ def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     if vectors > unit.machine.vector_registers - 3 or len(found) - vectors > 8:
         return ()
     return tuple(found)
+
+
+def shared_loads(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
+    """Vectors that several statements of a loop that holds cells load: once an iteration is enough.
+
+    A compiler reads memory again in each instruction where it can, and so more than it has to.
+    """
+    bound = _bound_in(loop)
+    if bound is None or any(isinstance(s, If) for s in walk(loop.body)):
+        return ()
+    stored = {s.buffer for s in walk(loop.body) if isinstance(s, Store)}
+    free = unit.machine.vector_registers - 1 - len(scope.cells)
+    found: list[tuple[Cell, int]] = []
+    for cell in _vector_loads(loop.body, scope, unit, stored | bound):
+        if not _is_fixed(cell.places, bound - {loop.var}):
+            continue
+        same = next((k for k, (c, _) in enumerate(found) if _is_same(c, cell)), None)
+        if same is None:
+            found.append((cell, 1))
+        else:
+            found[same] = (cell, found[same][1] + 1)
+    shared = tuple(cell for cell, count in found if count > 1)
+    return shared if len(shared) <= free else ()
+
+
+def _is_same(a: Cell, b: Cell) -> bool:
+    own = (a.buffer, a.component, a.lanes) == (b.buffer, b.component, b.lanes)
+    return own and a.is_at(b.places)
+
+
+def _vector_loads(
+    stmt: Stmt, scope: Scope, unit: Unit, but: frozenset[str] | set[str]
+) -> Iterator[Cell]:
+    """The vectors of floats, each in one register, that stores load, `but` from those buffers."""
+    if isinstance(stmt, For) and stmt.kind is LoopKind.VECTORIZED:
+        lane = Lane(stmt.var, int(stmt.extent.value), stmt.min)  # type: ignore[attr-defined]
+        yield from _vector_loads(stmt.body, replace(scope, lane=lane), unit, but)
+        return
+    if isinstance(stmt, Store) and scope.lane is not None:
+        for load in loads_of(*stmt.values):
+            width = load.dtype.bits // 8 * scope.lane.width
+            if load.buffer in but or load.dtype not in (f32, f64):
+                continue
+            if width != unit.machine.vector_bytes:
+                continue
+            access = _access(load.buffer, load.component, load.indices, scope, unit, is_store=False)
+            if access.cell is not None and access.cell.lanes > 1:
+                yield access.cell
+    for child in children_of(stmt):
+        yield from _vector_loads(child, scope, unit, but)
 
 
 def _bound_in(loop: For) -> frozenset[str] | None:

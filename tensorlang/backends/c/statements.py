@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from tensorlang.backends.c.allocations import Allocations, is_small
 from tensorlang.backends.c.atomics import write_atomic
-from tensorlang.backends.c.cells import cells_of
+from tensorlang.backends.c.cells import cells_of, shared_loads
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
@@ -151,11 +151,13 @@ class Statements:
 
     def _around_cells(self, loop: For, scope: Scope, cells: tuple[Cell, ...]) -> None:
         held = tuple(read_cell(cell, scope, self._unit) for cell in cells)
-        self._counted(loop, replace(scope, cells=(*scope.cells, *held)))
+        self._counted(loop, replace(scope, cells=(*scope.cells, *held)), shares=True)
         for cell in held:
             write_cell(cell, scope, self._unit)
 
-    def _counted(self, loop: For, scope: Scope, *, parallel: bool = False) -> None:
+    def _counted(
+        self, loop: For, scope: Scope, *, parallel: bool = False, shares: bool = False
+    ) -> None:
         name = self._unit.names[loop.var]
         end = to_expr(to_linear(loop.min) + to_linear(loop.extent))
         first, last = self._scalar(loop.min, scope), self._scalar(end, scope)
@@ -168,7 +170,10 @@ class Statements:
         low = range_over(loop.min, scope)[0]
         inside = scope.natural | {loop.var} if low is not None and low >= 0 else scope.natural
         with self._code.block(f"for (int64_t {name} = {first}; {name} < {last}; ++{name})"):
-            self.write(loop.body, replace(scope, natural=inside))
+            scope = replace(scope, natural=inside)
+            shared = shared_loads(loop, scope, self._unit) if shares else ()
+            held = tuple(read_cell(cell, scope, self._unit, shared=True) for cell in shared)
+            self.write(loop.body, replace(scope, cells=(*scope.cells, *held)))
 
     def _each_lane(self, stmt: Stmt, scope: Scope) -> None:
         """The statement for one lane after another."""

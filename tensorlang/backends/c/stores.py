@@ -167,8 +167,11 @@ def fused_of(store: Store) -> Expr | None:
     return None
 
 
-def read_cell(cell: Cell, scope: Scope, unit: Unit) -> Cell:
-    """Load the cell into a variable of its own."""
+def read_cell(cell: Cell, scope: Scope, unit: Unit, *, shared: bool = False) -> Cell:
+    """Load the cell into a variable of its own.
+
+    Args: shared: it is only read, and stays in a register from its first use to its last.
+    """
     dtype = unit.storages[cell.buffer].dtypes[cell.component]
     held, pointer, offset = _place(cell, scope, unit)
     if cell.lanes == 1:
@@ -177,6 +180,9 @@ def read_cell(cell: Cell, scope: Scope, unit: Unit) -> Cell:
         load = unit.prelude.helper("load", held)
         element = Value(f"{load}({address(pointer, offset)})", held)
     value = from_stored(element, dtype, unit)
+    if shared:
+        kept = unit.prelude.helper("kept", value.type)
+        value = replace(value, text=f"{kept}({value.text})")
     name = unit.names.fresh(f"{cell.buffer.rpartition('.')[2]}_held")
     unit.code.line(f"{unit.type_of(value)} {name} = {value.text};")
     return replace(cell, variable=name)

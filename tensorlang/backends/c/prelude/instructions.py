@@ -170,6 +170,17 @@ def _abs(c: Asking, t: CType) -> Definition:
     return Definition(t, ((t, "a"),), body)
 
 
+def _kept(c: Asking, t: CType) -> Definition:
+    """x in a register: to the compiler a value that it cannot read from memory again."""
+    register = "v" if t.bytes == 64 else "x"
+    body = f"""\
+#if defined(__x86_64__)
+__asm__("" : "+{register}"(x));
+#endif
+return x;"""
+    return Definition(t, ((t, "x"),), body)
+
+
 def _rsqrt(c: Asking, t: CType) -> Definition:
     return Definition(t, ((t, "a"),), f"return 1 / {c.helper('sqrt', t)}(a);")
 
@@ -200,6 +211,7 @@ return __builtin_convertvector(inside, {c.type(result)});"""
 INSTRUCTIONS: Table = {
     **{f"{name}_from_f32": _saturated(name) for name in ("i8", "i16", "i32", "u8", "u16")},
     "abs": _abs,
+    "kept": _kept,
     "rsqrt": _rsqrt,
     "approx.rcp": _rcp,
     "fma": _made(_FMA, "fma"),
