@@ -84,7 +84,7 @@ from tensorlang.reductions import (
     sum,
 )
 from tensorlang.schedule import Schedule
-from tensorlang.target import Target
+from tensorlang.target import Target, available
 
 __version__ = "0.1.0"
 
@@ -112,12 +112,13 @@ __all__ = [
     "all",
     "any",
     "approx",
-    "autoschedule",
     "argmax",
     "argmin",
     "cummax",
     "cumprod",
     "cumsum",
+    "autoschedule",
+    "available",
     "bf16",
     "bool",
     "ceil",

@@ -63,23 +63,26 @@ def constant_exterior(
     return f
 
 
-def _nearest(v: Expr, low: Expr, extent: Expr) -> Expr:
-    return clamp(v, low, low + extent - 1)
+# Where a coordinate v of an array that starts at 0 is found in it.
 
 
-def _wrapped(v: Expr, low: Expr, extent: Expr) -> Expr:
-    return low + (v - low) % extent
+def _nearest(v: Expr, extent: Expr) -> Expr:
+    return clamp(v, 0, extent - 1)
 
 
-def _mirrored(v: Expr, low: Expr, extent: Expr) -> Expr:
-    t = (v - low) % (extent * 2)
-    return low + select(t < extent, t, extent * 2 - 1 - t)
+def _wrapped(v: Expr, extent: Expr) -> Expr:
+    return v % extent
 
 
-def _reflected(v: Expr, low: Expr, extent: Expr) -> Expr:
+def _mirrored(v: Expr, extent: Expr) -> Expr:
+    t = v % (extent * 2)
+    return select(t < extent, t, extent * 2 - 1 - t)
+
+
+def _reflected(v: Expr, extent: Expr) -> Expr:
     period = maximum((extent - 1) * 2, 1)
-    t = (v - low) % period
-    return low + select(t < extent, t, period - t)
+    t = v % period
+    return select(t < extent, t, period - t)
 
 
 def _mapped(
@@ -87,16 +90,22 @@ def _mapped(
     bounds: Bounds | None,
     name: str,
     kind: str,
-    index: Callable[[Expr, Expr, Expr], Expr],
+    index: Callable[[Expr, Expr], Expr],
 ) -> Func:
     vars = _vars(source)
     indices = tuple(
-        v if dim is None else index(v, *dim)
+        v if dim is None else _shifted(v, *dim, index)
         for v, dim in zip(vars, _box(source, bounds), strict=True)
     )
     f = Func(name or f"{source.name}_{kind}")
     f[tuple(vars)] = source[indices]
     return f
+
+
+def _shifted(v: Expr, low: Expr, extent: Expr, index: Callable[[Expr, Expr], Expr]) -> Expr:
+    if isinstance(low, Const) and low.value == 0:
+        return index(v, extent)
+    return low + index(v - low, extent)
 
 
 def _fits(bounds: Any, rank: int) -> bool:

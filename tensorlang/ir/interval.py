@@ -326,7 +326,7 @@ class _Bounds:
             case Binary(op="mul"):
                 return self._product(e)
             case Binary(op="floordiv"):
-                return floordiv(self._of(e.a), self._of(e.b), self.facts)
+                return self._quotient(e)
             case Binary(op="mod"):
                 return mod(self._of(e.a), self._of(e.b), self.facts)
             case Select():
@@ -349,6 +349,14 @@ class _Bounds:
         for interval in moving:
             result = multiply(result, interval, self.facts)
         return result
+
+    def _quotient(self, e: Binary) -> Interval:
+        """The quotients; where x % n == 0 is known, the lowest is rounded up."""
+        y, n = self._of(e.a), self._of(e.b)
+        rest = Compare("eq", Binary("mod", e.a, e.b), integer(0))
+        if isinstance(e.b, Const) and y.lo is not None and canonical(rest) in self.facts.conditions:
+            y = Interval(self.facts.simplified(y.lo + e.b - 1), y.hi)
+        return floordiv(y, n, self.facts)
 
     def _select(self, e: Select) -> Interval:
         """The union of both sides, each where the condition lets it be chosen."""

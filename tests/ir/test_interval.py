@@ -236,3 +236,11 @@ def test_sharing_costs_nothing():
         e = minimum(select(j < n, e + 1, e), e * 2)
     bounds = bounds_of(e, {"i": between(0, N - 1), "j": between(0, 9)})
     assert bounds.lo is number(0)
+
+
+def test_of_a_multiple_the_lowest_quotient_is_rounded_up():
+    x = Var("x")
+    whole = Facts.none.assume((x + 1) % 2 == 0)
+    found = bounds_of((x + 1) // 2, {"x": Interval(number(0), number(8))}, whole)
+    assert found.lo is number(1)
+    assert found.hi is number(4)
