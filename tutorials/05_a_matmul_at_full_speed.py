@@ -15,8 +15,8 @@
 #
 # One definition of a matrix product, and eight schedules for a GPU. The first runs at a few percent
 # of what the chip can do, the last beside the vendor's library. Nothing below needs a GPU: kernels
-# are compiled for one (an H100 or H200, `sm_90`) and their machine code is looked at. Where a GPU is
-# present the notebook measures; elsewhere it shows what an H200 gave.
+# are compiled for one (an H100 or H200, `sm_90`) and their machine code is looked at. Where a GPU
+# is present the notebook measures; elsewhere it shows what an H200 gave.
 
 # %%
 import re
@@ -24,7 +24,20 @@ import re
 import matplotlib.pyplot as plt
 import torch
 
-from tensorlang import Func, Input, Pipeline, RDom, Schedule, Size, Target, Var, bf16, f32, sum
+from tensorlang import (
+    Func,
+    Input,
+    Pipeline,
+    RDom,
+    Schedule,
+    Size,
+    Target,
+    Var,
+    autoschedule,
+    bf16,
+    f32,
+    sum,
+)
 
 # %% [markdown]
 # ## What
@@ -281,8 +294,6 @@ figure.tight_layout()
 # `autoschedule(matmul, "triton")` gives the last of them by itself, and prints it:
 
 # %%
-from tensorlang import autoschedule  # noqa: E402
-
 print(autoschedule(matmul, HOPPER, {"M": 4096, "N": 4096, "K": 4096}))
 
 # %% [markdown]
