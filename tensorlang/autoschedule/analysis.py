@@ -38,7 +38,9 @@ def contraction_of(func: FuncRecord) -> Contraction | None:
         return None
     update = func.definitions[1]
     found = associative_operator(func.name, update.indices, update.values)
-    if found is None or found[0] != "add" or update.domain is None or update.domain.where:
+    if found is None or found[0] != "add" or update.domain is None:
+        return None
+    if update.domain.where is not None:
         return None
     if len(update.domain.dims) != 1 or None in update.pure:
         return None

@@ -36,7 +36,9 @@ def product_of(func: FuncRecord) -> Product | None:
         return None
     update = func.definitions[1]
     found = associative_operator(func.name, update.indices, update.values)
-    if found is None or found[0] != "add" or update.domain is None or update.domain.where:
+    if found is None or found[0] != "add" or update.domain is None:
+        return None
+    if update.domain.where is not None:
         return None
     term, column = found[1][0], update.pure[-1] if update.pure else None
     if not isinstance(term, Binary) or term.op != "mul" or column is None:
@@ -134,7 +136,7 @@ class Stages:
         name, _, extent = definition.domain.dims[-1]
         loads = [load for load in loads_of(*found[1]) if load.indices]
         runs = any(_is_along(load, name) for load in loads)
-        if runs and not definition.domain.where and self.extents.of(extent) >= _SHORT:
+        if runs and definition.domain.where is None and self.extents.of(extent) >= _SHORT:
             self.stage(func, number).vectorize(self.reductions(func, number)[-1])
 
 

@@ -9,6 +9,9 @@ of factors, each of which changes by a ratio that does not depend on j:
     exp(e), exp2(e), e = c*m + r with c free of j   exp(c * (m' - m))
     m, or division by m                             m' / m, m / m'
     a cast to another float                         that of its operand
+    any other function f of m alone                 f(m') / f(m)
+
+In an exponent f(m) stands for m: exp(r - max(m, s)) changes by exp(max(m, s) - max(m', s)).
 
 Where a factor is none of these there is no repair.
 """
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 
 from tensorlang.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary
 from tensorlang.ir.types import DType
+from tensorlang.ir.walk import rewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,22 @@ def _ratio(
                 return Call(factor.function, (exponent,), factor.dtype)
         case _:
             pass
+    if factor.free.isdisjoint(bound):
+        after, before = _both(factor, rolled)
+        return Binary("div", *((before, after) if inverse else (after, before)))
     raise NoRepairError(factor)
+
+
+def _both(e: Expr, rolled: Mapping[Expr, Rolled]) -> tuple[Expr, Expr]:
+    """A function of rolled values alone, after and before."""
+
+    def of(values: Mapping[Expr, Expr]) -> Expr:
+        return rewrite(e, lambda node: values.get(node, node))
+
+    return (
+        of({load: change.after for load, change in rolled.items()}),
+        of({load: change.before for load, change in rolled.items()}),
+    )
 
 
 def _ratio_of_product(
@@ -128,19 +147,21 @@ def _change(e: Expr, rolled: Mapping[Expr, Rolled], bound: frozenset[str]) -> Ex
         change = rolled[e]
         return Binary("sub", change.after, change.before)
     match e:
-        case Binary(op="add"):
-            return _sum("add", _change(e.a, rolled, bound), _change(e.b, rolled, bound))
-        case Binary(op="sub"):
-            return _sum("sub", _change(e.a, rolled, bound), _change(e.b, rolled, bound))
+        case Binary(op="add" | "sub"):
+            found = _sum(e.op, _change(e.a, rolled, bound), _change(e.b, rolled, bound))
         case Unary(op="neg"):
             inner = _change(e.a, rolled, bound)
-            return None if inner is None else _negated(inner)
+            found = None if inner is None else _negated(inner)
         case Binary(op="mul"):
-            return _scaled(e.a, e.b, rolled, bound)
+            found = _scaled(e.a, e.b, rolled, bound)
         case Call(function="fma", args=(a, b, c)):
-            return _sum("add", _scaled(a, b, rolled, bound), _change(c, rolled, bound))
+            found = _sum("add", _scaled(a, b, rolled, bound), _change(c, rolled, bound))
         case _:
-            return None
+            found = None
+    if found is None and e.free.isdisjoint(bound):
+        # A function of rolled values alone stands for one of them.
+        return Binary("sub", *_both(e, rolled))
+    return found
 
 
 def _scaled(a: Expr, b: Expr, rolled: Mapping[Expr, Rolled], bound: frozenset[str]) -> Expr | None:

@@ -344,7 +344,7 @@ class _Roll:
     def _poison(self, member: str) -> list[Stmt]:
         """Rows whose max is still -inf though they had a point: the definition gives NaN."""
         found = None if member == self.rolled_func else self._ratio(member)
-        if found is None or not self.is_extreme:
+        if found is None or not self.is_extreme or self._is_guarded(member):
             return []
         load = next((e for e in found[1] if e.buffer == self.rolled_func), None)
         if load is None:
@@ -352,6 +352,18 @@ class _Roll:
         none = Binary("and", Compare("eq", load, self.identity), self._had_point(load))
         nan = Const(float("nan"), self._func(member).dtypes[0])
         return [self._in_pure_loops(member, "empty", lambda g: Select(none, nan, g))]
+
+    def _is_guarded(self, member: str) -> bool:
+        """Whether the definition itself takes 0 for a max of nothing: select(m == -inf, 0, m)."""
+
+        def rule(e: Expr) -> Expr:
+            if isinstance(e, Select) and self.rolled_func in e.b.reads:
+                none = Compare("eq", e.b, self.identity)
+                if e.condition is none and isinstance(e.a, Const) and e.a.value == 0:
+                    return e.a
+            return e
+
+        return self.rolled_func not in rewrite(self._term(member)[1], rule).reads
 
     def _had_point(self, load: Load) -> Expr:
         """Whether the domain of the row that is loaded had a point."""

@@ -17,6 +17,7 @@ from tensorlang.nn import linear as _linear
 from tensorlang.nn import normalization as _normalization
 from tensorlang.nn import rotary as _rotary
 from tensorlang.nn import softmax as _softmax
+from tensorlang.nn.attention import flash, masked_attention
 from tensorlang.nn.schedules import rows
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
@@ -34,6 +35,7 @@ _cross_entropy = custom_op("tensorlang::cross_entropy", _softmax.cross_entropy)
 _linear_op = custom_op("tensorlang::linear", _linear.linear)
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
+_attention_op = custom_op("tensorlang::attention", masked_attention, schedules=flash)
 _rope = custom_op("tensorlang::rope", _rotary.rope)
 
 
@@ -193,6 +195,82 @@ def rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False) -> T
     return _rope(flat, cos, sin, x.shape[-1], interleaved).reshape(x.shape)
 
 
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(Q K^T * scale + mask) V; a query that sees no key gives 0"""
+    if dropout_p:
+        raise _refused("scaled_dot_product_attention", "dropout_p", "drop in a layer of its own")
+    if is_causal and attn_mask is not None:
+        raise _refused("scaled_dot_product_attention", "attn_mask and is_causal", "give one")
+    causal = "top_left" if is_causal else ""
+    if not enable_gqa and query.shape[:-2] != key.shape[:-2]:
+        heads = torch.broadcast_shapes(*(t.shape[:-2] for t in (query, key, value)))
+        query, key, value = (t.expand(*heads, *t.shape[-2:]) for t in (query, key, value))
+    return attention(query, key, value, bias=attn_mask, scale=scale, causal=causal)
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    bias: Any = None,
+    slopes: Tensor | None = None,
+    documents: Tensor | None = None,
+    first: Tensor | None = None,
+    last: Tensor | None = None,
+    sinks: Tensor | None = None,
+    table: Tensor | None = None,
+    scale: float | None = None,
+    causal: str = "",
+    window: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+) -> Tensor:
+    """Attention of (..., heads, M, features) to (..., heads/groups, N, features), in one pass
+
+    Args:
+        bias: (..., heads, M, N), added to scores; a bool says which of them stay.
+        slopes: (heads,), ALiBi: slope * (key - query) is added.
+        documents: (batch, N); a query sees its own document.
+        first, last: (batch, M); query i sees keys first[i], ..., last[i] - 1.
+        sinks: (heads,), a score that takes weight and gives no value.
+        table: (batch, pages); key and value are then pages, (pages, heads, page, features).
+        causal: "top_left", "bottom_right" or "".
+        window: how many keys before and after a query it sees; -1: all.
+        softcap: c * tanh(score / c), where not 0.
+    """
+    query, key, value = (_in_autocast(t) for t in (query, key, value))
+    q, k, v = (t.reshape(-1, *_as_heads(t).shape[-3:]) for t in (query, key, value))
+    if bias is not None:
+        bias = bias.expand(*query.shape[:-1], key.shape[-2])
+        bias = bias.reshape(-1, *_as_heads(bias).shape[-3:])
+    made = _attention_op(
+        *(q, k, v, bias, slopes, documents, first, last, sinks, table),
+        q.shape[-1],
+        v.shape[-1],
+        q.shape[1] // k.shape[1],
+        q.shape[-1] ** -0.5 if scale is None else float(scale),
+        causal,
+        *window,
+        float(softcap),
+        0 if table is None else k.shape[2],
+    )
+    return made.reshape(*query.shape[:-1], value.shape[-1])
+
+
+def _as_heads(t: Tensor) -> Tensor:
+    """At least a dimension of heads."""
+    return t if t.ndim > 2 else t[None]
+
+
 def _elementwise(x: Tensor, kind: str) -> Tensor:
     return _activated(x.reshape(-1), kind).reshape(x.shape)
 
@@ -218,7 +296,7 @@ def _as_rows(
     return [x.reshape(-1, prod(last)), *flat]
 
 
-def _in_autocast(x: Tensor | None, dtype: Any = None) -> Tensor | None:
+def _in_autocast(x: Any, dtype: Any = None) -> Any:
     """The tensor as torch.autocast wants it: in `dtype`, by default the low precision."""
     if x is None or not x.is_floating_point() or x.dtype == torch.float64:
         return x

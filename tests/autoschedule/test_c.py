@@ -139,3 +139,14 @@ def test_a_histogram_runs_in_order() -> None:
     out[tl.clamp(tl.i32(a[r]), 0, 9)] += 1
     p = Pipeline("histogram", inputs=[a], outputs={out: [10]})
     assert "update" not in str(autoschedule(p, ZEN))
+
+
+@pytest.mark.parametrize("target", ["c", "triton"])
+def test_a_domain_with_a_predicate_has_a_schedule(target: str) -> None:
+    n = Size("n")
+    a, b = Input("a", f32, [n, n]), Input("b", f32, [n, n])
+    k, product = RDom("k", n), Func("product")
+    below = k.where(k <= i)
+    product[i, j] = tl.sum(a[i, below] * b[below, j], over=below)
+    p = Pipeline("below", inputs=[a, b], outputs={product: [n, n]})
+    assert str(autoschedule(p, target))

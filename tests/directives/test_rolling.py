@@ -1,5 +1,7 @@
 """rolling_update: softmax and attention in one pass, by repairs derived from the definitions."""
 
+from math import inf
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,8 @@ from tensorlang import (
     f32,
     fma,
     max,
+    maximum,
+    select,
     sum,
 )  # fmt: skip
 from tensorlang.ir.expr import Binary, Call, Expr, Load
@@ -177,6 +181,30 @@ def test_tiles_of_a_domain_with_a_predicate_stay_whole_and_are_masked(target, m,
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_definition_that_takes_nothing_for_zero_has_no_nan(target):
+    """With a sink beside the scores: the largest of all is a function of the largest score."""
+    s, v, sink = Input("S", f32, [M, N]), Input("V", f32, [N, D]), Input("sink", f32, [M])
+    m, p, total, out = Func("m"), Func("p"), Func("l"), Func("O")
+    a, b, c = RDom("a", N), RDom("b", N), RDom("c", N)
+    m[i] = max(s[i, a], over=a)
+    top = maximum(m[i], sink[i])
+    finite = select(top == -inf, 0, top)
+    p[i, j] = exp(s[i, j] - finite)
+    total[i] = sum(p[i, b], over=b)
+    weighed = sum(p[i, c] * v[c, d], over=c)
+    out[i, d] = select(m[i] == -inf, 0, weighed / (total[i] + exp(sink[i] - finite)))
+    pipeline = Pipeline("sinks", inputs=[s, v, sink], outputs={out: [M, D]})
+    scores, values = draw(6, 13)
+    scores[1, :9], scores[2] = -np.inf, -np.inf
+    sinks = np.array([0, 1, 2, -np.inf, 30, -30], np.float32)
+    got = pipeline.compile(rolled(pipeline, 4), target)(scores, values, sinks)
+    beside = np.concatenate([scores, sinks[:, None]], 1).astype(np.float64)
+    e = np.exp(beside - beside.max(1, keepdims=True))
+    want = e[:, :-1] @ values / e.sum(1, keepdims=True)
+    np.testing.assert_allclose(got, want, rtol=4e-6, atol=4e-6)
+
+
 def test_slices_that_the_predicate_empties_are_skipped():
     p = weighted(causal=True)
     text = rolled(p, 4).loop_nest()
@@ -263,6 +291,9 @@ def test_repairs_are_derived_factor_by_factor():
     assert rho(exp(x - m) * x) == "exp(old[] - new[])"
     assert rho(x / m) == "old[]/new[]"
     assert rho(exp(x * 3 - m * 3)) == "exp(-(3.0:f32*(new[] - old[])))"
-    for bad in (x + m, exp(x * m), Call("sin", (m,), f32), Binary("sub", x, m)):
+    # Any function of the rolled value alone, as a factor and in an exponent.
+    assert rho(x * Call("sin", (m,), f32)) == "sin(new[])/sin(old[])"
+    assert rho(exp(x - maximum(m, 2.0))) == "exp(max(old[], 2.0:f32) - max(new[], 2.0:f32))"
+    for bad in (x + m, exp(x * m), Call("sin", (x * m,), f32), Binary("sub", x, m)):
         with pytest.raises(NoRepairError):
             repair_of(bad, rolled_values, bound)

@@ -1,0 +1,303 @@
+"""Attention as definitions: scores, their largest, weights, and two sums; then a schedule.
+
+    dot[b, h, i, j]    = sum(Q[b, h, i, e] * K[b, h // groups, j, e], over=e)
+    score              = dot * scale, capped, biased, masked
+    top[b, h, i]       = max(score, over=j)
+    weight[b, h, i, j] = exp(score - top)
+    total[b, h, i]     = sum(weight, over=j)
+    out[b, h, i, d]    = sum(weight * V[b, h // groups, j, d], over=j) / total
+
+A mask that is a range of keys for each query (causal, window, length) is a predicate of the domain:
+what it excludes is never computed.  Any other mask is a score of -inf.  A row without keys is 0.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import e as euler
+from math import inf, log2
+
+from tensorlang.domain import RDom
+from tensorlang.func import Func, Input
+from tensorlang.ir.expr import Const, Expr, Operand, Size, Var
+from tensorlang.ir.functions import clamp, exp2, fma, select, tanh
+from tensorlang.ir.types import DType, bool_, index
+from tensorlang.nn.numbers import wide
+from tensorlang.pipeline import Pipeline
+from tensorlang.reductions import max, sum
+from tensorlang.schedule import Schedule
+
+B, G, M, N, P, T = (Size(name) for name in ("B", "G", "M", "N", "P", "T"))
+b, h, i, j, d = (Var(name) for name in ("b", "h", "i", "j", "d"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a score stands: the numbers of batch, head, query and key; and the arrays."""
+
+    batch: Expr
+    head: Expr
+    query: Expr
+    key: Expr
+    q: Input
+    k: Input
+
+
+# A score from its value and its place.
+Score = Callable[[Expr, Place], Expr]
+
+
+@dataclass(slots=True)
+class _Arguments:
+    """The Inputs of the Pipeline, in the order in which they are asked for."""
+
+    inputs: list[Input] = field(default_factory=list[Input])
+
+    def add(self, name: str, dtype: DType | None, shape: Sequence[Operand]) -> Input | None:
+        if dtype is None:
+            return None
+        self.inputs.append(Input(name, dtype, shape))
+        return self.inputs[-1]
+
+
+def attention(
+    q: DType,
+    k: DType,
+    v: DType,
+    bias: DType | None = None,
+    slopes: DType | None = None,
+    documents: DType | None = None,
+    first: DType | None = None,
+    last: DType | None = None,
+    sinks: DType | None = None,
+    table: DType | None = None,
+    *,
+    features: int,
+    values: int,
+    groups: int = 1,
+    scale: float = 1.0,
+    causal: str = "",
+    left: int = -1,
+    right: int = -1,
+    softcap: float = 0.0,
+    page: int = 0,
+    score: Score | None = None,
+    inputs: Sequence[Input] = (),
+) -> Pipeline:
+    """softmax(Q K^T * scale, under masks) V, of [B, heads, M, features] and [B, G, N, ...]
+
+    Args:
+        bias: [B, heads, M, N], added to scores; where it is bool, those stay where it is true.
+        slopes: [heads], ALiBi: slope * (key - query) is added.
+        documents: [B, N]; a query sees the keys of its own document, M being N.
+        first, last: [B, M]; query i sees keys first[i], ..., last[i] - 1: lengths, and sequences
+            packed into one.
+        sinks: [heads], a score that takes weight and gives no value.
+        table: [B, T]; keys lie in pages, K and V are [P, G, page, ...], and page t of batch b is
+            table[b, t].
+        groups: how many of the heads of Q share one of K and V.
+        causal: "top_left": key <= query; "bottom_right": the last query sees the last key; "".
+        left, right: how many keys before and after a query it sees; -1: all.
+        softcap: c * tanh(score / c), where not 0.
+        score: any other change of a score; it may read `inputs`, and hold a reduction.
+    """
+    arguments, w = _Arguments(), wide(q)
+    keys: Operand = N if table is None else T * page
+    stored = [B, G, N] if table is None else [P, G, page]
+    Q = Input("q", q, [B, G * groups, M, features])
+    K, V = Input("k", k, [*stored, features]), Input("v", v, [*stored, values])
+    arguments.inputs += [Q, K, V]
+    place = Place(b, h, i, j, Q, K)
+    own = None if score is None else partial(_applied, score, place)
+    change = _score(arguments, w, (bias, slopes, documents), keys, groups, softcap, own)
+    starts, ends = arguments.add("first", first, [B, M]), arguments.add("last", last, [B, M])
+    sink = arguments.add("sinks", sinks, [G * groups])
+    pages = arguments.add("table", table, [B, T])
+
+    def at(array: Input, key: Operand, column: Operand) -> Expr:
+        """An element of K or V."""
+        if pages is None:
+            return array[b, h // groups, key, column]
+        found = clamp(index(pages[b, key // page]), 0, P - 1)
+        return array[found, h // groups, key % page, column]
+
+    def over(name: str) -> RDom:
+        return _keys(RDom(name, keys), causal, left, right, keys, starts, ends)
+
+    names = ["dot", "score", "top", "weight", "total", "out"]
+    dot, scores, top, weight, total, out = map(Func, names)
+    e, r0, r1, r2 = RDom("e", features), over("r0"), over("r1"), over("r2")
+    dot[b, h, i, j] = sum(w(Q[b, h, i, e]) * w(at(K, j, e)), over=e)
+    if change is not None:
+        scores[b, h, i, j] = change(dot[b, h, i, j] * scale)
+    # A score that is only scaled keeps its scale for the exponent, where it costs nothing.
+    value, unit = (dot, scale) if change is None else (scores, 1.0)
+    top[b, h, i] = max(value[b, h, i, r0], over=r0, initial=-inf)
+    highest = top[b, h, i] if sink is None else _larger(top[b, h, i], w(sink[h]) / unit)
+    finite = select(highest == -inf, 0, highest)
+    steep = unit * log2(euler)
+    weight[b, h, i, j] = exp2(fma(value[b, h, i, j], w(steep), -finite * steep))
+    total[b, h, i] = sum(weight[b, h, i, r1], over=r1)
+    narrow = v if v.bits < 32 else w
+    summed = sum(w(narrow(weight[b, h, i, r2])) * w(at(V, r2, d)), over=r2)
+    whole = total[b, h, i]
+    if sink is not None:
+        whole = whole + exp2((w(sink[h]) - finite * unit) * log2(euler))
+    out[b, h, i, d] = q(select(total[b, h, i] == 0, 0, summed / whole))
+    shape = [B, G * groups, M, values]
+    return Pipeline("attention", inputs=[*arguments.inputs, *inputs], outputs={out: shape})
+
+
+def masked_attention(
+    q: DType,
+    k: DType,
+    v: DType,
+    bias: DType | None,
+    slopes: DType | None,
+    documents: DType | None,
+    first: DType | None,
+    last: DType | None,
+    sinks: DType | None,
+    table: DType | None,
+    *,
+    features: int,
+    values: int,
+    groups: int,
+    scale: float,
+    causal: str,
+    left: int,
+    right: int,
+    softcap: float,
+    page: int,
+) -> Pipeline:
+    """`attention` without definitions of the caller's: what an operator of torch is made of."""
+    extra = (bias, slopes, documents, first, last, sinks, table)
+    return attention(
+        q,
+        k,
+        v,
+        *extra,
+        features=features,
+        values=values,
+        groups=groups,
+        scale=scale,
+        causal=causal,
+        left=left,
+        right=right,
+        softcap=softcap,
+        page=page,
+    )
+
+
+def _applied(score: Score, place: Place, value: Expr) -> Expr:
+    return score(value, place)
+
+
+def _larger(a: Expr, b: Expr) -> Expr:
+    return select(a < b, b, a)
+
+
+def _keys(
+    r: RDom,
+    causal: str,
+    left: int,
+    right: int,
+    keys: Operand,
+    first: Input | None,
+    last: Input | None,
+) -> RDom:
+    """The keys that query i sees, as far as they are a range."""
+    shift = keys - M if causal == "bottom_right" else 0
+    if causal:
+        r = r.where(r <= i + shift)
+    if left >= 0:
+        r = r.where(r >= i + shift - left)
+    if right >= 0:
+        r = r.where(r <= i + shift + right)
+    if first is not None:
+        r = r.where(r >= index(first[b, i]))
+    if last is not None:
+        r = r.where(r < index(last[b, i]))
+    return r
+
+
+def _score(
+    arguments: _Arguments,
+    w: DType,
+    extra: tuple[DType | None, DType | None, DType | None],
+    keys: Operand,
+    groups: int,
+    softcap: float,
+    own: Callable[[Expr], Expr] | None,
+) -> Callable[[Expr], Expr] | None:
+    """What happens to a scaled score; None: nothing."""
+    bias = arguments.add("bias", extra[0], [B, G * groups, M, keys])
+    slopes = arguments.add("slopes", extra[1], [G * groups])
+    documents = arguments.add("documents", extra[2], [B, keys])
+    if not softcap and own is None and all(x is None for x in (bias, slopes, documents)):
+        return None
+
+    def change(s: Expr) -> Expr:
+        if softcap:
+            s = softcap * tanh(s / softcap)
+        if own is not None:
+            s = own(s)
+        if slopes is not None:
+            s = s + w(slopes[h]) * w(j - i)
+        if bias is not None:
+            at = bias[b, h, i, j]
+            s = select(at, s, -inf) if bias.dtype is bool_ else s + w(at)
+        if documents is not None:
+            s = select(documents[b, i] == documents[b, j], s, -inf)
+        return s
+
+    return change
+
+
+def flash(pipeline: Pipeline, target: str) -> Schedule | None:
+    """Every program a tile of queries; top, total and the sum roll over slices of the keys.
+
+    blocks of (h, b, io) { for slices of keys { dot; score; top; weight; repair; total; sum }; out }
+    """
+    algorithm = pipeline.algorithm
+    if algorithm.name != "attention" or target not in ("c", "triton"):
+        return None
+    features = algorithm.inputs[0].shape[-1]
+    is_wide = isinstance(features, Const) and int(features.value) > 128
+    queries, slices = (16, 32) if target == "c" else (128, 32 if is_wide else 64)
+    schedule = Schedule(pipeline)
+    between = [name for name in ("score", "weight") if any(f.name == name for f in algorithm.funcs)]
+    out = schedule["out"].split("i", "io", "ii", queries).reorder("h", "b", "io", "ii", "d")
+    if target == "c":
+        out.parallel("h").vectorize("d")
+    else:
+        out.gpu_blocks("h", "b", "io").vectorize("ii").vectorize("d").gpu_warps(8)
+    tiled = target == "triton"
+    summed = schedule["out_sum"].compute_at("out", "io")
+    step = summed.update(0).split("r2", "ro", "ri", slices)
+    inner = ("d", "ri") if tiled else ("ri", "d")
+    step.reorder("ro", "b", "h", "i", *inner)
+    schedule["top"].rolling_update("out_sum", "ro")
+    for name in ("dot", *between):
+        schedule[name].compute_at("out_sum", "ro")
+    if tiled:
+        _tiles(schedule, between)
+    else:
+        for stage in (summed, step):
+            stage.vectorize("d")
+        for name in ("dot", *between):
+            schedule[name].vectorize("j")
+        schedule["dot"].update(0).reorder("b", "h", "i", "e", "j").vectorize("j")
+    return schedule
+
+
+def _tiles(schedule: Schedule, between: Sequence[str]) -> None:
+    """Every stage at the loop as one tile."""
+    summed = schedule["out_sum"].vectorize("i").vectorize("d")
+    summed.update(0).vectorize("i").vectorize("d").vectorize("ri").pipeline("ro", 3)
+    for name, reduced in (("top", "r0"), ("total", "r1")):
+        schedule[name].vectorize("i").update(0).vectorize("i").vectorize(reduced)
+    schedule["dot"].vectorize("i").vectorize("j")
+    schedule["dot"].update(0).vectorize("i").vectorize("j").vectorize("e")
+    for name in between:
+        schedule[name].vectorize("i").vectorize("j")
