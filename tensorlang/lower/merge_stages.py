@@ -85,6 +85,13 @@ def _peel(merge: Merge, stage: Stage, nest: Nest) -> tuple[list[For], Stmt]:
     A loop of one iteration is no loop any more.
     """
     names = nest.names()
+    if merge.loop not in names:
+        raise _refused(
+            merge,
+            "loops-differ",
+            f"{nest.func!r} has no loop {merge.loop!r} any more",
+            "split and fuse first, then compute_with",
+        )
     shared = {f"{nest.func}.{name}" for name in names[: names.index(merge.loop) + 1]}
     loops: list[For] = []
     inside: list[Let | If] = []

@@ -1,4 +1,4 @@
-"""Pipelines to draw from: pointwise, stencil, reduction, matmul, chains of two and three stages."""
+"""Pipelines to draw from: small ones of every form that an algorithm can have."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -11,7 +11,7 @@ from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Expr, Operand, Size, Var
 from tensorlang.ir.functions import abs as absolute
-from tensorlang.ir.functions import clamp, maximum, minimum, select
+from tensorlang.ir.functions import clamp, identity, maximum, minimum, random_uniform, select
 from tensorlang.ir.types import DType, f16, f32, f64, i16, i32, i64, u8
 from tensorlang.pipeline import Pipeline
 
@@ -142,6 +142,68 @@ def scatter(draw: Draw, dtype: DType) -> Pipeline:
     return Pipeline("scatter", inputs=[a, at], outputs={out: [M, 8]})
 
 
+def scan(draw: Draw, dtype: DType) -> Pipeline:
+    """out[i, k] = a scan of a[i, k] along k, alone or inside a larger expression."""
+    a, k, out = Input("A", dtype, [M, K]), RDom("k", K), Func("out")
+    along = getattr(reductions, draw(st.sampled_from(("cumsum", "cumprod", "cummax"))))
+    value = along(a[i, k], over=k)
+    out[i, k] = value if draw(st.booleans()) else value - a[i, k]
+    return Pipeline("scan", inputs=[a], outputs={out: [M, K]})
+
+
+def two_largest(draw: Draw, dtype: DType) -> Pipeline:
+    """The two largest of each row and where they are, by a tuple that an update keeps sorted."""
+    a, k, top = Input("A", dtype, [M, K]), RDom("k", K), Func("top")
+    out, at = Func("out"), Func("at")
+    least, nowhere = identity("max", dtype), i64(-1)
+    top[i] = (least, nowhere, least, nowhere)
+    first, here, second, there = top[i]
+    new, place = a[i, k], i64(k.as_expr())
+    leads, follows = first < new, second < new
+    top[i] = (
+        select(leads, new, first),
+        select(leads, place, here),
+        select(leads, first, select(follows, new, second)),
+        select(leads, here, select(follows, place, there)),
+    )
+    out[i, j] = select(j < 1, top[i][0], top[i][2])
+    at[i, j] = select(j < 1, top[i][1], top[i][3])
+    return Pipeline("two_largest", inputs=[a], outputs={out: [M, 2], at: [M, 2]})
+
+
+def several(draw: Draw, dtype: DType) -> Pipeline:
+    """Outputs of different shapes from one Input: the sums of rows, of columns, and of all."""
+    a, m, n, all_of = Input("A", dtype, [M, N]), RDom("m", M), RDom("n", N), Func("total")
+    rows, columns, scaled = Func("rows"), Func("columns"), Func("scaled")
+    rows[i] = reductions.sum(a[i, n], over=n)
+    columns[j] = reductions.sum(a[m, j], over=m)
+    all_of[()] = reductions.sum(rows[m], over=m)
+    scaled[i, j] = _combine(draw, a[i, j], a[i, j])
+    outputs: dict[Func, list[Operand]] = {rows: [M], columns: [N], all_of: [], scaled: [M, N]}
+    return Pipeline("several", inputs=[a], outputs=outputs)
+
+
+def triangle(draw: Draw, dtype: DType) -> Pipeline:
+    """Updates of the points below a diagonal, which leave the others as they were."""
+    a, out, shift = Input("A", dtype, [M, K]), Func("out"), draw(st.integers(-1, 1))
+    r = RDom("r", M, M)
+    r = r.where(r[1] <= r[0] + shift)
+    k = RDom("k", K)
+    out[i, j] = dtype(1)
+    gram = Func("gram")
+    gram[i, j] = reductions.sum(a[i, k] * a[j, k], over=k, dtype=dtype)
+    out[r[0], r[1]] = gram[r[0], r[1]]
+    return Pipeline("triangle", inputs=[a], outputs={out: [M, M]})
+
+
+def noise(draw: Draw, dtype: DType) -> Pipeline:
+    """Random numbers by their place, and what an Input adds to them."""
+    a, out, seed = Input("A", dtype, [M, N]), Func("out"), draw(st.integers(0, 2**40))
+    drawn = random_uniform(i64(seed), i * N + j)
+    out[i, j] = select(drawn < 0.5, a[i, j], dtype(0)) if draw(st.booleans()) else drawn
+    return Pipeline("noise", inputs=[a], outputs={out: [M, N]})
+
+
 FAMILIES: tuple[Callable[[Draw, DType], Pipeline], ...] = (
     pointwise,
     stencil,
@@ -151,4 +213,9 @@ FAMILIES: tuple[Callable[[Draw, DType], Pipeline], ...] = (
     chain,
     update,
     scatter,
+    scan,
+    two_largest,
+    several,
+    triangle,
+    noise,
 )

@@ -297,6 +297,9 @@ class ExprPrinter:
             return Text(f"rt.tf32({a.text})")
         if made.is_float and made.name == "f32" and source is tf32:
             return a
+        if source is index and not self.lanes.of(e.a):
+            # To Triton's interpreter the variable of a loop is a Python int.
+            return Text(f"tl.cast({a.text}, {triton_dtype(made)})")
         return self._to(a, made)
 
     def _to(self, a: Text, dtype: DType) -> Text:

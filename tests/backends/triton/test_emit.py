@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tensorlang import Func, Pipeline, Schedule, Size, Var, i32
 from tests.backends.triton import programs
 from tests.backends.triton.running import compiled
 
@@ -33,3 +34,11 @@ def test_no_line_is_long() -> None:
 
 def test_the_same_program_gives_the_same_text() -> None:
     assert compiled(programs.SOFTMAX).source == compiled(programs.SOFTMAX).source
+
+
+def test_the_variable_of_a_serial_loop_is_cast_also_where_it_is_a_python_int():
+    n, i, f = Size("N"), Var("i"), Func("f")
+    f[i] = i32(i) * 3
+    p = Pipeline("p", inputs=[], outputs={f: [n]})
+    out = p.compile(Schedule(p), target="triton")(sizes={"N": 5})
+    assert out.tolist() == [0, 3, 6, 9, 12]
