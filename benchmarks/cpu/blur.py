@@ -77,7 +77,7 @@ def blur_u16() -> tuple[Pipeline, Schedule]:
 def _blurin_strips(image: Input, blur: Func, lanes: int) -> tuple[Pipeline, Schedule]:
     pipeline = Pipeline("blur", inputs=[image], outputs={blur: [H, W]})
     s = Schedule(pipeline)
-    in_strips(s, "blur", lanes, ("rows",))
+    in_strips(s, "blur", lanes, {"rows": 4})
     return pipeline, s
 
 

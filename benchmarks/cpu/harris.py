@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+import tensorlang as tl
 from benchmarks.case import Case, Place
 from benchmarks.cpu import contenders
 from benchmarks.cpu.strips import (
+    GRAY,
     LANES,
     H,
     W,
@@ -16,6 +18,7 @@ from benchmarks.cpu.strips import (
     gray_of,
     halide_strips,
     in_strips,
+    sum_of_products,
     x,
     y,
 )
@@ -62,7 +65,7 @@ def _box(p: Any) -> Any:
 def harris() -> tuple[Pipeline, Schedule]:
     image = Input("image", f32, [3, H + 4, W + 4])
     gray, ix, iy, response = Func("gray"), Func("ix"), Func("iy"), Func("response")
-    gray[y, x] = gray_of((image[0, y, x], image[1, y, x], image[2, y, x]), float)
+    gray[y, x] = sum_of_products([(image[k, y, x], weight) for k, weight in enumerate(GRAY)])
 
     def down(dx: int) -> Any:
         return gray[y + 2, x + dx] - gray[y, x + dx]
@@ -70,17 +73,17 @@ def harris() -> tuple[Pipeline, Schedule]:
     def right(dy: int) -> Any:
         return gray[y + dy, x + 2] - gray[y + dy, x]
 
-    iy[y, x] = (down(0) + 2.0 * down(1) + down(2)) * (1 / 12)
-    ix[y, x] = (right(0) + 2.0 * right(1) + right(2)) * (1 / 12)
+    iy[y, x] = (tl.fma(down(1), 2.0, down(0)) + down(2)) * (1 / 12)
+    ix[y, x] = (tl.fma(right(1), 2.0, right(0)) + right(2)) * (1 / 12)
     xx, yy, xy = Func("xx"), Func("yy"), Func("xy")
     for sums, a, b in ((xx, ix, ix), (yy, iy, iy), (xy, ix, iy)):
-        products = [a[y + v, x + u] * b[y + v, x + u] for v in range(3) for u in range(3)]
-        sums[y, x] = reduce(add, products)
+        pairs = [(a[y + v, x + u], b[y + v, x + u]) for v in range(3) for u in range(3)]
+        sums[y, x] = sum_of_products(pairs)
     trace = xx[y, x] + yy[y, x]
     response[y, x] = xx[y, x] * yy[y, x] - xy[y, x] * xy[y, x] - 0.04 * trace * trace
     pipeline = Pipeline("harris", inputs=[image], outputs={response: [H, W]})
     s = Schedule(pipeline)
-    in_strips(s, "response", LANES, ("gray", "ix", "iy"))
+    in_strips(s, "response", LANES, {"gray": 8, "ix": 4, "iy": 4})
     for name in ("xx", "yy", "xy"):
         s[name].compute_inline()
     return pipeline, s

@@ -4,11 +4,12 @@ Strips run in parallel, and inside a strip each row of a stage is computed once,
 that needs it is, and kept in a window that slides down.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+import tensorlang as tl
 from benchmarks.case import Contender
 from benchmarks.cpu import contenders
 from tensorlang import Schedule, Size, Var
@@ -18,12 +19,15 @@ H, W = Size("H"), Size("W")
 x, y, c = Var("x"), Var("y"), Var("c")
 
 
-def in_strips(s: Schedule, output: str, lanes: int, windows: Sequence[str]) -> None:
-    """Strips of the output in parallel; the Funcs named are kept row by row while it slides."""
+def in_strips(s: Schedule, output: str, lanes: int, windows: Mapping[str, int]) -> None:
+    """Strips of the output in parallel; the Funcs named are kept row by row while it slides.
+
+    Args: windows: for each of them the rows of its ring, which Halide chooses itself.
+    """
     s[output].split(y, "yo", "yi", ROWS).parallel("yo")
     s[output].split(x, "xo", "xi", lanes).vectorize("xi")
-    for name in windows:
-        s[name].store_at(output, "yo").compute_at(output, "yi")
+    for name, rows in windows.items():
+        s[name].store_at(output, "yo").fold_storage(y, rows).compute_at(output, "yi")
         s[name].split(x, "xo", "xi", lanes).vectorize("xi")
 
 
@@ -35,10 +39,22 @@ def halide_strips(hl: Any, output: Any, lanes: int, windows: Sequence[Any]) -> N
         func.store_at(output, hy).compute_at(output, yi).vectorize(hx, lanes)
 
 
+GRAY = (0.299, 0.587, 0.114)
+
+
 def gray_of(image: Any, number: Callable[[float], Any]) -> Any:
     """The luminance of three planes; `number` makes a constant of their type."""
-    red, green, blue = image
-    return red * number(0.299) + green * number(0.587) + blue * number(0.114)
+    red, green, blue = (plane * number(weight) for plane, weight in zip(image, GRAY, strict=True))
+    return red + green + blue
+
+
+def sum_of_products(pairs: Sequence[tuple[Any, Any]]) -> Any:
+    """a*b + c*d + ..., each sum rounded once: what Halide's compiler makes of it unasked."""
+    (a, b), *rest = pairs
+    total = a * b
+    for a, b in rest:
+        total = tl.fma(a, b, total)
+    return total
 
 
 def contenders_of(

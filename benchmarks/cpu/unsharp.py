@@ -7,6 +7,7 @@ import numpy as np
 from benchmarks.case import Case, Place
 from benchmarks.cpu import contenders
 from benchmarks.cpu.strips import (
+    GRAY,
     LANES,
     H,
     W,
@@ -15,6 +16,7 @@ from benchmarks.cpu.strips import (
     gray_of,
     halide_strips,
     in_strips,
+    sum_of_products,
     x,
     y,
 )
@@ -64,15 +66,15 @@ def unsharp_of(a: Any) -> Any:
 def unsharp() -> tuple[Pipeline, Schedule]:
     image = Input("image", f32, [3, H + 6, W + 6])
     gray, rows, ratio, sharp = Func("gray"), Func("rows"), Func("ratio"), Func("sharp")
-    gray[y, x] = gray_of((image[0, y, x], image[1, y, x], image[2, y, x]), float)
-    rows[y, x] = _weighted(lambda d: gray[y + 3 + d, x])
-    blurred = _weighted(lambda d: rows[y, x + 3 + d])
+    gray[y, x] = sum_of_products([(image[k, y, x], weight) for k, weight in enumerate(GRAY)])
+    rows[y, x] = sum_of_products(_pairs(lambda d: gray[y + 3 + d, x]))
+    blurred = sum_of_products(_pairs(lambda d: rows[y, x + 3 + d]))
     ratio[y, x] = (2.0 * gray[y + 3, x + 3] - blurred) / gray[y + 3, x + 3]
     sharp[c, y, x] = ratio[y, x] * image[c, y + 3, x + 3]
     pipeline = Pipeline("unsharp", inputs=[image], outputs={sharp: [3, H, W]})
     s = Schedule(pipeline)
     s[sharp].reorder(y, c, x)
-    in_strips(s, "sharp", LANES, ("gray",))
+    in_strips(s, "sharp", LANES, {"gray": 8})
     for name in ("rows", "ratio"):
         s[name].compute_at(sharp, "yi").split(x, "xo", "xi", LANES).vectorize("xi")
     return pipeline, s
@@ -97,9 +99,11 @@ def halide_unsharp(hl: Any, by_hand: bool) -> contenders.HalideFunc:
     return sharp, [image]
 
 
-def _weighted(at: Any, number: Any = float) -> Any:
+def _pairs(at: Any) -> list[tuple[Any, float]]:
+    """What is at -3 ... 3, and what the Gaussian weighs it with."""
+    return [(at(0), WEIGHTS[0]), *((at(-d) + at(d), WEIGHTS[d]) for d in (1, 2, 3))]
+
+
+def _weighted(at: Any, number: Any) -> Any:
     """The Gaussian of what is at -3 ... 3."""
-    found = at(0) * number(WEIGHTS[0])
-    for d in (1, 2, 3):
-        found = found + (at(-d) + at(d)) * number(WEIGHTS[d])
-    return found
+    return sum(value * number(weight) for value, weight in _pairs(at))

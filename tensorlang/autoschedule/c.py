@@ -182,7 +182,11 @@ class _Nests:
         """A Func at the loop of its place, with storage for its window outside."""
         made = self.schedule[func.name]
         if place.window > 1 and strip is not None:
-            made.store_at(root.name, strip)
+            rows = next(
+                k for k, follows in enumerate(place.reach) if follows and follows.dim == place.level
+            )
+            ring = 1 << (place.window - 1).bit_length()
+            made.store_at(root.name, strip).fold_storage(func.dims[rows], ring)
         home = homes[place.level]
         made.compute_at(root.name, home)
         blocked = strip is not None and home == strip
