@@ -6,7 +6,7 @@
 Sizes are always >= 0.  A proof is never wrong; "not proved" says nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,7 +20,6 @@ from tensorlang.ir.types import index
 
 _NESTED = 8
 _REMEMBERED = 1 << 16
-_BOUNDED = 1 << 11
 _canonical: dict[Expr, Expr] = {}
 
 
@@ -39,17 +38,26 @@ class Facts:
     known: Known = field(default_factory=Known)
     conditions: frozenset[Expr] = frozenset()
     rewritten: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
+    # The larger sets made of this one, by what was added: passes look at the same nests again.
+    _larger: dict[Hashable, "Facts"] = field(default_factory=dict[Hashable, "Facts"])
     none: ClassVar["Facts"]
 
     def with_range(self, name: str, min: Operand, extent: Operand) -> "Facts":
         """Also min <= name < min + extent; that `name` has a value means extent >= 1."""
-        first, size = self._form(as_expr(min, index)), self._form(as_expr(extent, index))
+        low, size = as_expr(min, index), as_expr(extent, index)
+        return self._with((name, "range", low, size), lambda: self._with_range(name, low, size))
+
+    def _with_range(self, name: str, min: Expr, extent: Expr) -> "Facts":
+        first, size = self._form(min), self._form(extent)
         this = to_linear(Var(name))
         last = (first + size).shifted(-1)
         return self._bound(name, (size.shifted(-1), this - first, last - this))
 
     def with_value(self, name: str, value: Expr) -> "Facts":
         """Also name == value, as a Let says; of a value that is no index, nothing."""
+        return self._with((name, "value", value), lambda: self._with_value(name, value))
+
+    def _with_value(self, name: str, value: Expr) -> "Facts":
         if value.dtype is not index:
             return self._forget(name)
         difference = to_linear(Var(name)) - self._form(value)
@@ -57,13 +65,19 @@ class Facts:
 
     def with_bounds(self, name: str, lo: Expr | None, hi: Expr | None) -> "Facts":
         """Also lo <= name <= hi, beside whatever is known of `name`; None says nothing."""
-        key = (self, name, lo, hi)
-        found = _bounded.get(key)
+        return self._with((name, "bounds", lo, hi), lambda: self._with_bounds(name, lo, hi))
+
+    def _with(self, added: Hashable, make: Callable[[], "Facts"]) -> "Facts":
+        found = self._larger.get(added)
         if found is None:
-            if len(_bounded) > _BOUNDED:
-                _bounded.clear()
-            found = _bounded[key] = self._with_bounds(name, lo, hi)
+            found = make()
+            _count_made()
+            self._larger[added] = found
         return found
+
+    def forget(self) -> None:
+        """Forget the larger sets made of this one; they can be made again."""
+        self._larger.clear()
 
     def _with_bounds(self, name: str, lo: Expr | None, hi: Expr | None) -> "Facts":
         this = to_linear(Var(name))
@@ -79,6 +93,9 @@ class Facts:
 
     def assume(self, condition: Expr) -> "Facts":
         """Also `condition`, conjunctions taken apart."""
+        return self._with(condition, lambda: self._assume(condition))
+
+    def _assume(self, condition: Expr) -> "Facts":
         plain = conjuncts_of(canonical(condition))
         known = self.known
         for part in plain:
@@ -140,8 +157,18 @@ class Facts:
         return Rewriter(self.known, self.holds, self.rewritten)(e)
 
 
-# Ranges come in nests: scopes that share an outer loop share what follows from it.
-_bounded: dict[tuple[Facts, str, Expr | None, Expr | None], Facts] = {}
+# How many sets are remembered: each holds what was proved, and the points that refute.
+_MOST_MADE = 1 << 10
+_made = 0
+
+
+def _count_made() -> None:
+    """Forget all sets when there are many: they grow from the empty one."""
+    global _made
+    _made += 1
+    if _made > _MOST_MADE:
+        _made = 0
+        Facts.none.forget()
 
 
 def _lifted(condition: Compare) -> Compare:

@@ -8,12 +8,14 @@ from typing import Self
 from tensorlang.ir.expr import Expr
 from tensorlang.ir.linear import Linear, expanded
 from tensorlang.ir.ranges import UNKNOWN, Range, add, intersect, range_of, scale
-from tensorlang.ir.samples import Point, sample_points
+from tensorlang.ir.samples import Point, extended_points, sample_points
 from tensorlang.ir.walk import fold
 
 # Wider forms are of no use to a proof, and more forms of one term only make it longer.
 WIDTH = 24
 _FORMS_OF_A_TERM = 12
+# Fewer points than these refute little: others are looked for.
+_FEW = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,27 +30,47 @@ class Forms:
     _ranges: dict[Expr, Range] = field(default_factory=dict[Expr, Range])
     _ranked: dict[Expr, tuple[int, bool]] = field(default_factory=dict[Expr, tuple[int, bool]])
     _points: list[list[Point]] = field(default_factory=list[list[Point]])
+    # What this was made from, and the forms that it has more.
+    _smaller: "tuple[Forms, list[Linear]] | None" = None
 
     def plus(self, forms: Iterable[Linear], ranks: Mapping[str, int] | None = None) -> Self:
         """This and `forms` as well, all >= 0."""
         kept, ends = dict(self.forms), dict(self.ends)
+        added: list[Linear] = []
         for form in map(expanded, forms):
             if not 0 < len(form.terms) <= WIDTH:
                 continue
+            added.append(form)
             for term in form.terms:
                 found = kept.get(term, ())
                 if len(found) < _FORMS_OF_A_TERM:
                     kept[term] = (*found, form)
                 ends[term] = intersect(ends.get(term, UNKNOWN), self._end(form, term))
         ranks = self.ranks if ranks is None else ranks
-        return type(self)(kept, ends, ranks, self.multiples)
+        return type(self)(kept, ends, ranks, self.multiples, _smaller=(self, added))
 
     def points(self) -> list[Point]:
         """Points at which all the forms hold, chosen when first asked for."""
-        if not self._points:
-            distinct = {form: None for forms in self.forms.values() for form in forms}
-            self._points.append(sample_points(list(distinct), self.ranks))
+        waiting: list[Forms] = []
+        forms: Forms | None = self
+        while forms is not None and not forms._points:
+            waiting.append(forms)
+            forms = forms._smaller[0] if forms._smaller is not None else None
+        while waiting:
+            waiting.pop()._choose_points()
         return self._points[0]
+
+    def _choose_points(self) -> None:
+        """Those of what this was made from, as far as the further forms hold there."""
+        below, added = self._smaller if self._smaller is not None else (None, [])
+        if below is not None and not added:
+            self._points.append(below._points[0])
+            return
+        points = extended_points(below._points[0], added, self.ranks) if below is not None else []
+        if len(points) < _FEW:
+            distinct = {form: None for forms in self.forms.values() for form in forms}
+            points = sample_points(list(distinct), self.ranks)
+        self._points.append(points)
 
     def refutes(self, form: Linear) -> bool:
         """Whether `form` is negative somewhere, as far as a few points show."""
@@ -67,7 +89,7 @@ class Forms:
     def with_multiple(self, atom: Expr, n: int) -> Self:
         """This, and that `atom` is a multiple of n."""
         multiples = {**self.multiples, atom: lcm(n, self.multiples.get(atom, 1))}
-        return type(self)(self.forms, self.ends, self.ranks, multiples)
+        return type(self)(self.forms, self.ends, self.ranks, multiples, _smaller=(self, []))
 
     def _end(self, form: Linear, term: Expr) -> Range:
         """What `form` >= 0 says of `term` alone, its other terms being anywhere in their ranges."""

@@ -5,7 +5,7 @@ A point gives a value to every name and to every part of an expression that is n
 and points at which something known fails are dropped.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tensorlang.ir.constants import integer_binary
@@ -30,14 +30,27 @@ from tensorlang.ir.walk import fold, postorder
 
 _SIZES = (1, 3, 8, 130, 0, 20)
 _OTHERS = (0, 3, -2, 17, 1, 100)
+# Then all sizes are larger than tiles, and there are more tiles than a GPU runs at a time: most of
+# what fails does so there.  One point takes all that is bounded at its lower end, one at its upper.
+_LARGE = 5000
+# Those come first: what is negative at one point need not be looked at at others.
+_NUMBERS = (6, 7, 8, 0, 1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """The values of names and of what is built from them, as far as they have been asked for."""
+    """The values of names and of what is built from them, as far as they have been asked for.
+
+    Args: chosen: those of the names and loads that something is known of.
+    """
 
     number: int
+    chosen: dict[Expr, int] = field(default_factory=dict[Expr, int])
     values: dict[Expr, int] = field(default_factory=dict[Expr, int])
+
+    def choose(self, leaf: Expr, value: int) -> None:
+        """Give a name or load its value; nothing that is built from it has been asked for."""
+        self.chosen[leaf] = self.values[leaf] = value
 
     def value(self, form: Linear) -> int:
         """The value of a form; what the point does not say yet, it decides now."""
@@ -80,7 +93,10 @@ class Point:
 
 
 def _default(leaf: Expr, number: int) -> int:
-    at = (number + order_key(leaf)[1][0]) % len(_SIZES)
+    varied = order_key(leaf)[1][0]
+    if number >= len(_SIZES) and leaf.dtype is index and isinstance(leaf, Name):
+        return _LARGE + varied
+    at = (number + varied) % len(_SIZES)
     if isinstance(leaf, Size):
         return _SIZES[at]
     lo, hi = dtype_range(leaf.a.dtype) if isinstance(leaf, Cast) else UNKNOWN
@@ -91,27 +107,42 @@ def _default(leaf: Expr, number: int) -> int:
 
 def sample_points(forms: list[Linear], ranks: Mapping[str, int]) -> list[Point]:
     """Points at which no form is negative; outer names (of low rank) are given values first."""
-    leaves_of = [dict.fromkeys(_leaves(form)) for form in forms]
-    everything = {leaf for leaves in leaves_of for leaf in leaves}
-    order = sorted(everything, key=lambda e: (_rank(e, ranks), order_key(e)))
+    return extended_points([Point(number) for number in _NUMBERS], forms, ranks)
+
+
+def extended_points(
+    points: list[Point], forms: list[Linear], ranks: Mapping[str, int]
+) -> list[Point]:
+    """The points, with values for the further names of `forms`, where no form is negative."""
+    bounding = _bounding(forms, ranks, points[0].chosen if points else ())
+    extended: list[Point] = []
+    for old in points:
+        point = Point(old.number, dict(old.chosen), dict(old.chosen))
+        for leaf, bounds in bounding.items():
+            point.choose(leaf, _chosen(leaf, bounds, point))
+        if all(point.value(form) >= 0 for form in forms):
+            extended.append(point)
+    return extended
+
+
+def _bounding(
+    forms: list[Linear], ranks: Mapping[str, int], chosen: Collection[Expr]
+) -> dict[Expr, list[tuple[int, Linear]]]:
+    """The leaves in the order of their values, each with coefficient and rest of what bounds it."""
+    new_of = [[leaf for leaf in dict.fromkeys(_leaves(f)) if leaf not in chosen] for f in forms]
+    new = {leaf for leaves in new_of for leaf in leaves}
+    order = sorted(new, key=lambda e: (_rank(e, ranks), order_key(e)))
     position = {leaf: at for at, leaf in enumerate(order)}
     # A form bounds that of its leaves which is given its value last.
     bounding: dict[Expr, list[tuple[int, Linear]]] = {leaf: [] for leaf in order}
-    for form, leaves in zip(forms, leaves_of, strict=True):
+    for form, leaves in zip(forms, new_of, strict=True):
         if not leaves:
             continue
         last = max(leaves, key=position.__getitem__)
         rest = form.without(last)
         if last in form.terms and last not in set(_leaves(rest)):
             bounding[last].append((form.terms[last], rest))
-    points: list[Point] = []
-    for number in range(len(_SIZES)):
-        point = Point(number)
-        for leaf in order:
-            point.values[leaf] = _chosen(leaf, bounding[leaf], point)
-        if all(point.value(form) >= 0 for form in forms):
-            points.append(point)
-    return points
+    return bounding
 
 
 def _leaves(form: Linear) -> Iterator[Expr]:
@@ -146,5 +177,6 @@ def _chosen(leaf: Expr, bounding: list[tuple[int, Linear]], point: Point) -> int
         return (
             max(lo, default) if lo is not None else min(hi, default) if hi is not None else default
         )
-    turn = point.number if point.number < 2 else point.number + order_key(leaf)[1][0]
+    number = point.number % len(_SIZES)
+    turn = number if number < 2 else number + order_key(leaf)[1][0]
     return (lo, hi, (lo + hi) // 2, min(lo + 1, hi))[turn % 4]
