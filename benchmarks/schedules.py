@@ -165,6 +165,8 @@ def weights_first(pipeline: Pipeline, tile: Tile, *, parts: int = 1, depth: int 
     s["D"].reorder("jo", "io", "ji", "ii").fuse("jo", "io", "t").gpu_blocks("t")
     s["D"].gpu_warps(tile.warps).vectorize("ji").vectorize("ii")
     s["C"].compute_at("D", "t").reorder(j, i).vectorize(j).vectorize(i)
+    s["A"].load_with("descriptor")
+    s["B"].load_with("descriptor")
     if parts == 1:
         update = s["C"].update(0).split("k", "ko", "ki", tile.depth).reorder("ko", j, i, "ki")
         update.vectorize(j).vectorize(i).vectorize("ki").pipeline("ko", tile.stages)

@@ -130,10 +130,14 @@ def _odd(place: Place) -> Case:
     m, n, k = (33, 41, 35) if place.dry else ODD
     tile = DRY if place.dry else Tile(128, 128, 64, warps=4, stages=4)
 
-    def make() -> Any:
-        pipeline = schedules.matmul(getattr(tl, place.half), transposed=False)
-        return pipeline, schedules.padded(pipeline, tile)
+    def make(tile: Tile) -> Callable[[], Any]:
+        def made() -> Any:
+            pipeline = schedules.matmul(getattr(tl, place.half), transposed=False)
+            return pipeline, schedules.padded(pipeline, tile)
 
+        return made
+
+    tuned = TUNE if place.tune else ()
     return Case(
         name=f"matmul odd {m}x{n}x{k} NN {place.half}",
         inputs=lambda at: (
@@ -141,7 +145,12 @@ def _odd(place: Place) -> Case:
             at.randn(k, n, dtype=TORCH[at.half]),
         ),
         reference=lambda a, b: torch.mm(a.double(), b.double()),
-        contenders=(ours(make), eager(torch.mm), by_hand(peers.padded(tile))),
+        contenders=(
+            ours(make(tile)),
+            *(ours(make(t), str(t)) for t in tuned),
+            eager(torch.mm),
+            by_hand(peers.padded(tile)),
+        ),
         flops=2.0 * m * n * k,
         quick=True,
     )
