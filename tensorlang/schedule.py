@@ -16,6 +16,7 @@ from tensorlang.directives.hardware import (
     GpuWarps,
     LoadWith,
     PipelineLoop,
+    Prefetch,
     StoreWith,
     WarpSpecialize,
 )
@@ -374,6 +375,9 @@ class Stage:
 
     def warp_specialize(self, var: LoopName) -> "Stage":
         return self._apply(WarpSpecialize(_name(var)))
+
+    def prefetch(self, func: FuncName, at: LoopName, offset: int = 1) -> "Stage":
+        return self._apply(Prefetch(_name(func), _name(at), offset))
 
     def load_with(self, access: hardware.Access) -> "Stage":
         return self._apply(LoadWith(access))

@@ -19,6 +19,7 @@ from tensorlang.directives.hardware import (
     GpuWarps,
     LoadWith,
     PipelineLoop,
+    Prefetch,
     StoreWith,
     WarpSpecialize,
 )
@@ -48,6 +49,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(RFactor, In, CloneIn, RollingUpdate),
         Specialize,
         *(PipelineLoop, GpuWarps, GpuRegisters, WarpSpecialize, LoadWith, StoreWith, Cache),
+        Prefetch,
     )
 }
 

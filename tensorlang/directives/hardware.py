@@ -126,6 +126,52 @@ class WarpSpecialize(Directive):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Prefetch(Directive):
+    """for v: s   ->   for v: { ask for what s reads of `func` at v + offset; s }
+
+    Each iteration of the serial loop `at` tells the caches which elements of the Input or Func it
+    will read `offset` iterations later, as far as there are such iterations and such elements.  For
+    CPUs, where the pattern is too odd for the hardware to guess; a GPU's loops are pipelined.
+
+    Args: func: an Input, or a Func in memory.   offset: at least 1.
+    Raises: ScheduleError: unknown-loop, unknown-func, prefetch-not-serial.
+    See: Halide's Func::prefetch.
+    """
+
+    keyword: ClassVar[str] = "prefetch"
+    on_variants: ClassVar[bool] = True
+    func: str
+    at: str
+    offset: int = 1
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        loop = self.loop(nest, self.at)
+        known = (*(a.name for a in state.algorithm.inputs), *state.funcs)
+        if self.func not in known:
+            raise self.error(
+                "unknown-func",
+                f"cannot prefetch {self.func!r} in {nest.stage!r}",
+                why=f"{self.func!r} is no Input and no Func of the Pipeline",
+                fix=f"one of {', '.join(known)}",
+                nest=nest,
+            )
+        if loop.kind is not LoopKind.SERIAL or self.offset < 1:
+            raise self.error(
+                "prefetch-not-serial",
+                f"cannot prefetch in {self.at!r} of {nest.stage!r}, {self.offset} iteration(s) "
+                "ahead",
+                why="it is done for a later iteration of a serial loop",
+                fix=f"prefetch({self.func}, a serial loop, offset=2)",
+                nest=nest,
+            )
+        hint = (f"prefetch.{self.func}", self.offset)
+        state.nests[stage] = nest.update(
+            self.at, lambda old: replace(old, hints=(*old.hints, hint))
+        )
+
+
 def _hint_buffer(state: State, name: str, hint: tuple[str, int | str]) -> None:
     kept = tuple(h for h in state.hints.get(name, ()) if h[0] != hint[0])
     state.hints[name] = (*kept, hint)

@@ -219,6 +219,11 @@ def _condition(draw: Draw, size: Size) -> Expr:
     return draw(st.sampled_from((size % n == 0, size == n, size >= n)))
 
 
+def _prefetch(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    names = (*s.state.funcs, *(a.name for a in s.algorithm.inputs))
+    stage.prefetch(draw(st.sampled_from(names)), _loop(draw, stage), draw(st.integers(1, 3)))
+
+
 MOVES: dict[str, Move] = {
     "split": _split,
     "tile": _tile,
@@ -246,6 +251,7 @@ MOVES: dict[str, Move] = {
     "align_bounds": _on_dim("align_bounds", (2, 3, 8)),
     "specialize": _specialize,
     "store_in": _on_stage("store_in", "auto", "heap", "stack", "register"),
+    "prefetch": _prefetch,
     "pipeline": _pipeline,
     "gpu_blocks": _gpu_blocks,
     "gpu_warps": _on_stage("gpu_warps", 1, 2, 4),

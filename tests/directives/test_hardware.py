@@ -1,12 +1,26 @@
-"""pipeline, gpu_warps, gpu_registers, warp_specialize, load_with, store_with, cache: hints."""
+"""pipeline, gpu_warps, warp_specialize, load_with, store_with, cache, prefetch ...: hints."""
 
+import numpy as np
 import pytest
 
-from tensorlang import Func, Input, Pipeline, RDom, Schedule, ScheduleError, Size, Var, f32, sum
+from tensorlang import (
+    Func,
+    Input,
+    Pipeline,
+    RDom,
+    Schedule,
+    ScheduleError,
+    Size,
+    Var,
+    clamp,
+    f32,
+    i32,
+    sum,
+)
 from tensorlang.testing import assert_equivalent
 
-M, K = Size("M"), Size("K")
-i = Var("i")
+M, N, K = Size("M"), Size("N"), Size("K")
+i, j = Var("i"), Var("j")
 
 
 def rows() -> Pipeline:
@@ -76,3 +90,48 @@ def test_illegal_hints_are_refused(apply, code):
     with pytest.raises(ScheduleError) as caught:
         apply(s)
     assert caught.value.code == code
+
+
+# --- prefetch ------------------------------------------------------------------------------------
+
+
+def prefetched(offset=2):
+    a, b = Input("A", f32, [M, K]), Input("B", f32, [K, N])
+    k, c = RDom("k", K), Func("C")
+    c[i, j] = sum(a[i, k] * b[k, j], over=k)
+    p = Pipeline("matmul", inputs=[a, b], outputs={c: [M, N]})
+    s = Schedule(p)
+    s["C"].update(0).reorder("k", i, j).vectorize(j).prefetch("B", "k", offset)
+    return p, s
+
+
+@pytest.mark.cc
+def test_a_row_is_asked_for_two_iterations_before_it_is_read():
+    p, s = prefetched()
+    kernel = p.compile(s, "c")
+    assert "if (k + 2 < K) {" in kernel.source
+    assert "__builtin_prefetch(&B[" in kernel.source
+    assert "const int64_t ahead0 = k + 2;" in kernel.source
+    assert kernel.notes == ()
+    assert_equivalent(p, s, "c")
+
+
+def test_other_targets_say_that_they_do_not_prefetch():
+    p, s = prefetched(3)
+    assert_equivalent(p, s, "interpreter")
+    assert_equivalent(p, s, "triton")
+    assert any("prefetch.B=3" in note for note in p.compile(s, "triton").notes)
+    assert str(s).endswith("prefetch(B, k, offset=3)")
+    assert Schedule.parse(str(s), p) == s
+
+
+@pytest.mark.cc
+def test_what_data_decides_is_not_asked_for():
+    a, at, out = Input("A", f32, [N]), Input("at", i32, [N]), Func("out")
+    out[i] = a[clamp(at[i], 0, N - 1)]
+    p = Pipeline("gather", inputs=[a, at], outputs={out: [N]})
+    s = Schedule(p)
+    s["out"].prefetch("at", i, 8).prefetch("out", i)
+    kernel = p.compile(s, "c")
+    assert "__builtin_prefetch(&at[" in kernel.source
+    assert_equivalent(p, s, "c", [np.ones(9, np.float32), np.arange(9, dtype=np.int32)])

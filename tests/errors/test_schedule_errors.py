@@ -546,6 +546,16 @@ def not_associative__to_make_atomic():
 
 
 @mistake
+def unknown_func__to_prefetch():
+    return Schedule(matmul)["C"].update().prefetch("E", "k")
+
+
+@mistake
+def prefetch_not_serial():
+    return Schedule(matmul)["D"].vectorize(j).prefetch("A", j)
+
+
+@mistake
 def unknown_dim__to_bound():
     return Schedule(chain)["f"].bound("x", 0, 4)
 

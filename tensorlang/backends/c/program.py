@@ -8,6 +8,7 @@ from tensorlang.backends.c.context import Scope, Unit
 from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.names import Names
 from tensorlang.backends.c.partition import partition
+from tensorlang.backends.c.prefetching import PREFETCH
 from tensorlang.backends.c.sequence import map_sequence
 from tensorlang.backends.c.statements import Statements
 from tensorlang.backends.c.storage import Storage
@@ -18,6 +19,9 @@ from tensorlang.ir.expr import Expr, Param, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import Buffer, Program, Stmt
+
+# The hints that this backend uses.
+_USED = ("align", PREFETCH)
 
 # What the function returns besides 0.
 OUT_OF_MEMORY = 1
@@ -55,7 +59,7 @@ def translate(
     program = replace(program, body=map_sequence(program.body, _shaped(machine)))
     unit = Unit(Names(program), machine)
     # Of alignment the allocations take care.
-    for note in ignored_hints(program, "c", lambda _, hint: hint.startswith("align")):
+    for note in ignored_hints(program, "c", lambda _, hint: hint.startswith(_USED)):
         unit.note(note)
     arguments = _Arguments(program, unit, contiguous, in_place=in_place)
     natural = frozenset(size.name for size in program.sizes)

@@ -9,6 +9,7 @@ from tensorlang.backends.c.cells import cells_of, shared_loads
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
+from tensorlang.backends.c.prefetching import write_prefetches
 from tensorlang.backends.c.rewriting import otherwise, replace_names
 from tensorlang.backends.c.sequence import Opening, sequence_of
 from tensorlang.backends.c.stores import read_cell, write_cell, write_store
@@ -171,6 +172,7 @@ class Statements:
         inside = scope.natural | {loop.var} if low is not None and low >= 0 else scope.natural
         with self._code.block(f"for (int64_t {name} = {first}; {name} < {last}; ++{name})"):
             scope = replace(scope, natural=inside)
+            write_prefetches(loop, last, scope, self._unit)
             shared = shared_loads(loop, scope, self._unit) if shares else ()
             held = tuple(read_cell(cell, scope, self._unit, shared=True) for cell in shared)
             self.write(loop.body, replace(scope, cells=(*scope.cells, *held)))

@@ -1,0 +1,83 @@
+"""Prefetches as C: at the head of an iteration, what a later one reads.
+
+for v prefetch.A=2: ... A[v, j] ...     ->
+for v: { if (v + 2 < end) for j: __builtin_prefetch(&A[v + 2, j]), a cache line a step; ... }
+"""
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+from tensorlang.backends.c.context import Scope, Unit
+from tensorlang.backends.c.expressions import Expressions
+from tensorlang.backends.c.types import stored
+from tensorlang.ir.accesses import accesses_of
+from tensorlang.ir.expr import Expr, Var
+from tensorlang.ir.interval import Interval
+from tensorlang.ir.linear import integer
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.stmt import For
+from tensorlang.ir.walk import substitute
+
+PREFETCH = "prefetch."
+_LINE = 64
+
+
+def write_prefetches(loop: For, end: str, scope: Scope, unit: Unit) -> None:
+    """The prefetches that the hints of a loop ask for; `end`: where it ends, in C."""
+    for hint, offset in loop.hints:
+        if not hint.startswith(PREFETCH):
+            continue
+        buffer = hint.removeprefix(PREFETCH)
+        boxes = _boxes(loop, buffer, int(offset)) if buffer in unit.storages else []
+        if not boxes:
+            unit.note(
+                f"nothing of '{buffer}' is prefetched in '{loop.var}': no index that is known "
+                "beforehand reads it there"
+            )
+            continue
+        for box in boxes:
+            with unit.code.block(f"if ({unit.names[loop.var]} + {offset} < {end})"):
+                _write_box(buffer, box, scope, unit)
+
+
+def _boxes(loop: For, buffer: str, offset: int) -> list[tuple[Interval, ...]]:
+    """The regions that the accesses of an iteration `offset` later touch, each once."""
+    later: dict[str, Expr] = {loop.var: Var(loop.var) + offset}
+    found: dict[tuple[Expr, ...], tuple[Interval, ...]] = {}
+    for access in accesses_of(loop.body, buffer):
+        ends: list[Expr] = []
+        for interval in access.tight:
+            if interval is None or interval.lo is None or interval.hi is None:
+                break
+            ends += (simplify(substitute(e, later)) for e in (interval.lo, interval.hi))
+        if len(ends) == 2 * len(access.tight) and not any(e.reads for e in ends):
+            pairs = zip(ends[::2], ends[1::2], strict=True)
+            found[tuple(ends)] = tuple(Interval(lo, hi) for lo, hi in pairs)
+    return list(found.values())
+
+
+def _write_box(buffer: str, box: tuple[Interval, ...], scope: Scope, unit: Unit) -> None:
+    """One prefetch a cache line of every row of the region, within the buffer."""
+    storage = unit.storages[buffer]
+    indices = tuple(Var(f"{buffer}.ahead{k}") for k in range(len(box)))
+    names = {i.name: unit.names.fresh(f"ahead{k}") for k, i in enumerate(indices)}
+    renamed = {**scope.renamed, **names}
+    inside = replace(scope, renamed=renamed, lane=None, mask=None)
+    with ExitStack() as loops:
+        for k, (index, interval) in enumerate(zip(indices, box, strict=True)):
+            assert interval.lo is not None
+            assert interval.hi is not None
+            expressions = Expressions(unit, inside)
+            low, high = expressions.scalar(interval.lo), expressions.scalar(interval.hi)
+            step = 1
+            if k == len(box) - 1 and storage.strides[0][k] is integer(1):
+                step = max(1, _LINE * 8 // stored(storage.dtypes[0]).bits)
+            name = renamed[index.name]
+            if interval.lo is interval.hi:
+                unit.code.line(f"const int64_t {name} = {low};")
+                continue
+            head = f"for (int64_t {name} = {low}; {name} <= {high}; {name} += {step})"
+            loops.enter_context(unit.code.block(head))
+        for k, pointer in enumerate(storage.pointers):
+            at = Expressions(unit, inside).scalar(storage.offset(indices, k))
+            unit.code.line(f"__builtin_prefetch(&{pointer}[{at}]);")
