@@ -71,6 +71,7 @@ def test_without_compute_with_nothing_changes() -> None:
         lambda s: s["f1"].split(i, "io", "ii", 8),
         lambda s: s["f1"].split(i, "io", "ii", 4).parallel("io"),
     ],
+    ids=["another factor", "another kind"],
 )
 def test_loops_that_differ_in_range_or_kind_are_refused(change) -> None:
     p = pair()
@@ -78,5 +79,15 @@ def test_loops_that_differ_in_range_or_kind_are_refused(change) -> None:
     s["f0"].split(i, "io", "ii", 4)
     change(s)
     s["f1"].compute_with("f0", "io")
+    with pytest.raises(ScheduleError, match="loops-differ"):
+        p.lower(s)
+
+
+@pytest.mark.parametrize("func", ["f0", "f1"])
+def test_a_loop_that_is_split_later_is_shared_no_more(func: str) -> None:
+    p = pair()
+    s = Schedule(p)
+    s["f1"].compute_with("f0", i)
+    s[func].split(i, "io", "ii", 4)
     with pytest.raises(ScheduleError, match="loops-differ"):
         p.lower(s)
