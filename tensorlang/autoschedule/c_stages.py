@@ -94,6 +94,8 @@ class Stages:
         """
         definition = func.definitions[number]
         lane = definition.pure[-1] if definition.pure else None
+        if _is_skewed(func):
+            return None
         if definition.domain is None:
             if lane is None or lane in single:
                 return None
@@ -138,6 +140,15 @@ class Stages:
         runs = any(_is_along(load, name) for load in loads)
         if runs and definition.domain.where is None and self.extents.of(extent) >= _SHORT:
             self.stage(func, number).vectorize(self.reductions(func, number)[-1])
+
+
+def _is_skewed(func: FuncRecord) -> bool:
+    """Whether an update reaches as far along memory as a pure Var says: its rows are not alike."""
+    return any(
+        d.pure[-1] is None and not d.indices[-1].free.isdisjoint(v for v in d.pure if v is not None)
+        for d in func.definitions
+        if d.pure
+    )
 
 
 def _runs_across(func: FuncRecord, definition: Definition, lane: str) -> bool:
