@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tensorlang.algorithm import Definition, FuncRecord
+from tensorlang.algorithm import Algorithm, Definition, FuncRecord, exprs_of_definition
 from tensorlang.autoschedule.extents import Extents
 from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.expr import Binary, Expr, Load
@@ -94,7 +94,7 @@ class Stages:
         """
         definition = func.definitions[number]
         lane = definition.pure[-1] if definition.pure else None
-        if _is_skewed(func):
+        if _is_skewed(self.schedule.algorithm, func):
             return None
         if definition.domain is None:
             if lane is None or lane in single:
@@ -142,12 +142,19 @@ class Stages:
             self.stage(func, number).vectorize(self.reductions(func, number)[-1])
 
 
-def _is_skewed(func: FuncRecord) -> bool:
-    """Whether an update reaches as far along memory as a pure Var says: its rows are not alike."""
+def _is_skewed(algorithm: Algorithm, func: FuncRecord) -> bool:
+    """Whether somebody touches the Func at points such as [i, i + k]: its rows are not alike.
+
+    Then how long a row is may depend on the loop that computes it, and vectors have one length.
+    """
+    everything = [e for f in algorithm.funcs for d in f.definitions for e in exprs_of_definition(d)]
+    touched = [load.indices for load in loads_of(*everything) if load.buffer == func.name]
+    touched += [d.indices for d in func.definitions]
+    fixed = {name.name for name in (*algorithm.sizes, *algorithm.params)}
     return any(
-        d.pure[-1] is None and not d.indices[-1].free.isdisjoint(v for v in d.pure if v is not None)
-        for d in func.definitions
-        if d.pure
+        not (at[-1].free - fixed).isdisjoint(name for e in at[:-1] for name in e.free)
+        for at in touched
+        if at
     )
 
 
