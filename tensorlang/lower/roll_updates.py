@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from tensorlang.algorithm import Domain, FuncRecord
 from tensorlang.directives.nest import region_name
@@ -10,9 +11,11 @@ from tensorlang.ir.associativity import Operator, associative_operator
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Load, Select, Var
 from tensorlang.ir.functions import identity, maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen
+from tensorlang.ir.moments import shift_of
 from tensorlang.ir.points import has_point
 from tensorlang.ir.printer import print_expr
 from tensorlang.ir.repair import NoRepairError, Rolled, repair_of
+from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import (
     Allocate,
     Block,
@@ -32,7 +35,7 @@ from tensorlang.ir.stmt import (
     walk,
 )
 from tensorlang.ir.types import DType, i32, index
-from tensorlang.ir.walk import loads_of, rewrite, substitute
+from tensorlang.ir.walk import loads_of, postorder, rewrite, substitute
 from tensorlang.lower.plan import Group, Level, Plan
 
 _BEFORE, _SEEN = "before", "seen"
@@ -69,6 +72,7 @@ class _Roll:
         self.plan, self.group, self.body = plan, group, body
         self.stages = {(s.func, s.number): s for s in walk(body) if isinstance(s, Stage)}
         self.rolled_func = group.rolling.func
+        self.part = _Slice(ZERO, ZERO, ZERO)
         self.dtype = plan.algorithm.func(self.rolled_func).dtypes[0]
         # What stands between the members, computed at the loop: a term is seen through it.
         self.between = {
@@ -76,10 +80,10 @@ class _Roll:
             for f in plan.algorithm.funcs
             if f.is_pure and (f.name, 0) in self.stages and self._at_the_loop(f.name)
         }
-        operator = self._term(self.rolled_func)[0]
-        self.identity = identity(operator, self.dtype)
+        self.operator = self._term(self.rolled_func)[0]
+        self.identity = identity(self.operator, self.dtype)
         # A max or min of floats starts at an infinity, which must not enter a term.
-        self.is_extreme = operator in ("max", "min") and self.dtype.is_float
+        self.is_extreme = self.operator in ("max", "min") and self.dtype.is_float
         (dim,), where = self._domain(self.rolled_func).dims, self._domain(self.rolled_func).where
         self.nonempty = has_point(*dim, where)
         # Whether a row of the domain has a point is known at once, or counted in the loop.
@@ -114,7 +118,7 @@ class _Roll:
     def rolled(self) -> Stmt:
         anchor = self.group.anchor
         loop = self._loop(self.stages[anchor, 1])
-        part = self._slice(loop)
+        self.part = part = self._slice(loop)
         loop = self._without_empty_slices(loop, part)
         inside: list[Stmt] = []
         kept: list[Buffer] = []
@@ -239,10 +243,11 @@ class _Roll:
         return Select(Compare("eq", e, self.identity), Const(0, self.dtype), e)
 
     def _safe(self, stmt: Stmt) -> Stmt:
-        if not self.is_extreme:
-            return stmt
+        """A member's terms, or what forms them, with the rolled value as it is read in the loop."""
 
         def rule(e: Expr) -> Expr:
+            if self._is_mean(e):
+                return Binary("div", e.children[0], self._count(seen=True))
             is_rolled = isinstance(e, Load) and e.buffer == self.rolled_func
             return self._safe_value(self.rolled_func, e) if is_rolled else e
 
@@ -279,8 +284,65 @@ class _Roll:
     def _earlier(self, load: Load) -> Load:
         return Load(f"{load.buffer}_{_BEFORE}", load.indices, load.component, load.dtype)
 
+    def _is_mean(self, e: Expr) -> bool:
+        """Whether an expression is the rolled sum over the number of points of its domain."""
+        if not isinstance(e, Binary) or e.op != "div" or self.operator != "add":
+            return False
+        domain = self._domain(self.rolled_func)
+        points = Cast(self.dtype, domain.dims[0][2])
+        is_sum = isinstance(e.a, Load) and e.a.buffer == self.rolled_func
+        return is_sum and domain.where is None and simplify(e.b) is simplify(points)
+
+    def _count(self, *, seen: bool) -> Expr:
+        """How many points were seen: with this slice, or before it."""
+        _, low, _ = self._domain(self.rolled_func).dims[0]
+        end = minimum(self.part.first + self.part.length, self.part.end)
+        return Cast(self.dtype, (end if seen else self.part.first) - low)
+
+    def _shift(self, member: str) -> list[Stmt] | None:
+        """g = g + (what its terms change by), where they are polynomial in a mean; else None."""
+        operator, term, store = self._term(member)
+        means = [e for e in postorder(term) if self._is_mean(e)]
+        mean = Var("_mean")
+        rest = rewrite(term, lambda e: mean if self._is_mean(e) else e)
+        if operator != "add" or len(set(means)) != 1 or self.rolled_func in rest.reads:
+            return None
+        (load,) = means[0].children[:1]
+        assert isinstance(load, Load)
+        bound = frozenset(_bound(self.stages[member, 1])) - {
+            name for e in store.indices for name in e.free
+        }
+        earlier = self._earlier(load)
+        before = Binary("div", earlier, self._count(seen=False))
+        after = Binary("div", load, self._count(seen=True))
+
+        def moment(factors: tuple[Expr, ...]) -> Expr | None:
+            if not factors:
+                return self._count(seen=False)
+            return earlier if self._sums(load, member, factors) else None
+
+        try:
+            shift = shift_of(rest, mean, (before, after), bound, moment)
+        except NoRepairError as none:
+            raise self._no_repair(member, none.factor) from None
+        none_yet = Compare("le", self._count(seen=False), Const(0, self.dtype))
+        shift = Select(none_yet, Const(0, shift.dtype), shift)
+        return [self._in_pure_loops(member, "repair", lambda g: Binary("add", g, _cast(shift, g)))]
+
+    def _sums(self, load: Load, member: str, factors: tuple[Expr, ...]) -> bool:
+        """Whether the rolled sum, of the row that is loaded, is that of a product of factors."""
+        _, term, store = self._term(self.rolled_func)
+        names = {v.name: e for v, e in zip(store.indices, load.indices, strict=True)
+                 if isinstance(v, Var)}  # fmt: skip
+        own, other = (f"{f}.{self._domain(f).dims[0][0]}" for f in (self.rolled_func, member))
+        summed = substitute(term, {**names, own: Var(other)})
+        return summed is reduce(lambda a, b: Binary("mul", a, b), factors)
+
     def _repair(self, member: str) -> list[Stmt]:
         """g = g * rho, in the loops of g's pure definition."""
+        shifted = None if member == self.rolled_func else self._shift(member)
+        if shifted is not None:
+            return shifted
         found = None if member == self.rolled_func else self._ratio(member)
         if found is None:
             return []
@@ -343,8 +405,10 @@ class _Roll:
 
     def _poison(self, member: str) -> list[Stmt]:
         """Rows whose max is still -inf though they had a point: the definition gives NaN."""
-        found = None if member == self.rolled_func else self._ratio(member)
-        if found is None or not self.is_extreme or self._is_guarded(member):
+        if member == self.rolled_func or not self.is_extreme:
+            return []
+        found = self._ratio(member)
+        if found is None or self._is_guarded(member):
             return []
         load = next((e for e in found[1] if e.buffer == self.rolled_func), None)
         if load is None:
@@ -418,7 +482,8 @@ class _Roll:
             "no-repair",
             f"a term of {member!r} does not come apart: {print_expr(factor)}",
             "terms are products of factors without the rolled value, exp or exp2 of it scaled and "
-            "shifted, and the value itself",
+            "shifted, and any function of it alone; or polynomials in a rolled sum over the number "
+            "of its points, of which the group holds the moments",
         )
 
     def _error(self, code: str, why: str, fix: str) -> ScheduleError:

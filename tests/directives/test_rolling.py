@@ -1,9 +1,12 @@
 """rolling_update: softmax and attention in one pass, by repairs derived from the definitions."""
 
+from functools import cache
 from math import inf
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tensorlang import (
     Func,
@@ -19,6 +22,7 @@ from tensorlang import (
     exp2,
     f32,
     fma,
+    log,
     max,
     maximum,
     select,
@@ -27,6 +31,7 @@ from tensorlang import (
 from tensorlang.ir.expr import Binary, Call, Expr, Load
 from tensorlang.ir.printer import print_expr
 from tensorlang.ir.repair import NoRepairError, Rolled, repair_of
+from tensorlang.kernel import Kernel
 
 M, N, D = Size("M"), Size("N"), Size("D")
 i, j, d = Var("i"), Var("j"), Var("d")
@@ -297,3 +302,85 @@ def test_repairs_are_derived_factor_by_factor():
     for bad in (x + m, exp(x * m), Call("sin", (x * m,), f32), Binary("sub", x, m)):
         with pytest.raises(NoRepairError):
             repair_of(bad, rolled_values, bound)
+
+
+def variance(power: int = 2) -> Pipeline:
+    """The spread of each row about its mean."""
+    x, total, mean, spread = Input("X", f32, [M, N]), Func("total"), Func("mean"), Func("spread")
+    a, b, out = RDom("a", N), RDom("b", N), Func("out")
+    total[i] = sum(x[i, a], over=a)
+    mean[i] = total[i] / f32(N)
+    term = x[i, b] - mean[i]
+    for _ in range(power - 1):
+        term = term * (x[i, b] - mean[i])
+    spread[i] = sum(term, over=b)
+    out[i] = spread[i] / f32(N)
+    return Pipeline("variance", inputs=[x], outputs={out: [M]})
+
+
+def one_read(p: Pipeline, tile: int) -> Schedule:
+    s = Schedule(p)
+    s["out"].split(i, "io", "ii", 4)
+    s["spread"].compute_at("out", "io").update().split("b", "bo", "bi", tile)
+    s["spread"].update().reorder("bo", "i", "bi")
+    s["total"].rolling_update("spread", "bo")
+    return s
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_variance_is_repaired_about_the_mean_so_far(target):
+    p = variance()
+    kernel = p.compile(one_read(p, 8), target)
+    for n in (1, 7, 8, 19, 37):
+        x = draw(5, n)[0] + np.float32(100)
+        want = x.astype(np.float64).var(1)
+        np.testing.assert_allclose(kernel(x), want, rtol=2e-5, atol=1e-5)
+
+
+def test_a_moment_that_no_member_holds_is_named():
+    p = variance(power=3)
+    with pytest.raises(ScheduleError, match="no-repair") as caught:
+        p.lower(one_read(p, 8))
+    assert "X[spread.i, spread.b]*X[spread.i, spread.b]" in str(caught.value)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_logarithm_of_a_sum_of_exponentials_in_one_read(target):
+    x, m, total, out = Input("X", f32, [M, N]), Func("m"), Func("l"), Func("out")
+    a, b = RDom("a", N), RDom("b", N)
+    m[i] = max(x[i, a], over=a)
+    total[i] = sum(exp(x[i, b] - m[i]), over=b)
+    out[i] = m[i] + log(total[i])
+    p = Pipeline("lse", inputs=[x], outputs={out: [M]})
+    s = Schedule(p)
+    s["out"].split(i, "io", "ii", 4)
+    s["l"].compute_at("out", "io").update().split("b", "bo", "bi", 8).reorder("bo", "i", "bi")
+    s["m"].rolling_update("l", "bo")
+    scores, _ = draw(7, 29, size=40)
+    want = np.logaddexp.reduce(scores.astype(np.float64), axis=1)
+    np.testing.assert_allclose(p.compile(s, target)(scores), want, rtol=1e-6)
+
+
+@cache
+def kernel_of(tile: int, causal: bool) -> Kernel:
+    p = weighted(causal=causal)
+    return p.compile(rolled(p, tile), "interpreter")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.tuples(st.sampled_from([1, 3, 8]), st.booleans()),
+    st.integers(1, 9),
+    st.integers(1, 17),
+    st.lists(st.tuples(st.integers(0, 8), st.integers(0, 16), st.integers(0, 17)), max_size=4),
+    st.sampled_from([np.inf, np.nan, 3e4, -3e4]),
+)
+def test_drawn_masks_and_scores_give_the_definition(which, m, n, masked, odd):
+    """Leading slices, trailing ones and whole rows of -inf; one odd score."""
+    scores, values = draw(m, n)
+    for row, first, last in masked:
+        scores[row % m, first:last] = -np.inf
+    scores[m // 2, n // 2] = odd
+    got = kernel_of(*which)(scores, values)
+    want = expected(scores, values, causal=which[1])
+    np.testing.assert_allclose(got, want, rtol=4e-6, atol=4e-6)
