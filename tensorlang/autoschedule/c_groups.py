@@ -57,7 +57,6 @@ class Group:
     root: str
     order: tuple[int, ...]
     members: dict[str, Place] = field(default_factory=dict[str, Place])
-    bytes: int = 0
 
     def windows(self) -> Iterator[tuple[str, Place]]:
         """The members that are kept in windows."""
@@ -149,21 +148,26 @@ class Groups:
         return found
 
     def _placed(self, func: FuncRecord, group: Group, reach: Reach) -> bool:
-        order = _ordered(group, reach)
-        level, window = _level(order, reach)
-        if level is None:
-            return False
+        """Take the Func in, its loops outermost, if all members then have places that fit."""
+        followed = {f.dim for f in reach if f is not None}
+        order = tuple(sorted(group.order, key=lambda d: d not in followed))
+        reaches = {name: place.reach for name, place in group.members.items()}
+        reaches[func.name] = reach
+        places: dict[str, Place] = {}
+        size = 0
+        for name, there in reaches.items():
+            level, window = _level(order, there)
+            if level is None or window > _WINDOW:
+                return False
+            places[name] = Place(group.root, there, level, window)
+            outer = order[: order.index(level) + 1]
+            size += self._kept(self.funcs[name], there, outer, window)
         # Windows slide along one dimension of the root.
-        if window > 1 and any(place.level != level for _, place in group.windows()):
+        if len({place.level for place in places.values() if place.window > 1}) > 1:
             return False
-        if window > _WINDOW:
+        if group.members and size > self.budget:
             return False
-        size = self._kept(func, reach, order[: order.index(level) + 1], window)
-        if group.members and group.bytes + size > self.budget:
-            return False
-        place = Place(group.root, reach, level, window)
-        group.order, group.bytes = order, group.bytes + size
-        group.members[func.name] = place
+        group.order, group.members = order, places
         self.inside[func.name] = group
         return True
 
@@ -174,16 +178,6 @@ class Groups:
             if follows is None or follows.dim not in outer:
                 count *= extent
         return count * sum(dtype.bits // 8 or 1 for dtype in func.dtypes)
-
-
-def _ordered(group: Group, reach: Reach) -> tuple[int, ...]:
-    """The root's loops, those that the Func does not follow moved in where none needs them out."""
-    followed = {f.dim for f in reach if f is not None}
-    free = [d for d in group.order if d not in followed]
-    taken = {p.level for p in group.members.values()}
-    if any(group.order.index(d) <= group.order.index(t) for d in free for t in taken):
-        return group.order
-    return (*(d for d in group.order if d in followed), *free)
 
 
 def _level(order: tuple[int, ...], reach: Reach) -> tuple[int | None, int]:
