@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, get_args
 from tensorlang.algorithm import Definition, Domain, FuncRecord
 from tensorlang.directives.base import Directive, State
 from tensorlang.directives.nest import Loop, Nest, default_nest
+from tensorlang.directives.parallel import Atomic
 from tensorlang.ir.associativity import Operator, associative_operator
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Select, Var
 from tensorlang.ir.functions import identity, isnan
@@ -27,8 +28,9 @@ class RFactor(Directive):
     Args:
         var: the RDom loop whose iterations become independent.
         factored: the pure Var that takes its place in the new Func.
-        merge: how a GPU adds the partial results up: by a kernel of its own, by atomics, or in the
-            last program to arrive.
+        merge: how a GPU adds the partial results up: by a kernel of its own; by atomics, so that
+            the loop over them may be gpu_blocks with `f_u` computed inside; or in the last program
+            to arrive.
     Raises: ScheduleError: not-an-update, not-a-reduction-loop, not-associative, loops-scheduled.
     See: Halide's Stage::rfactor; Suriana, Adams, Kamil (CGO 2017).
     """
@@ -54,6 +56,10 @@ class RFactor(Directive):
         changed = replace(func, definitions=tuple(definitions))
         state.insert(partial, func.name, changed)
         state.nests[stage] = default_nest(changed, nest.number)
+        if self.merge == "atomic":
+            Atomic(span=self.span).apply(state, stage)
+        elif self.merge == "last":
+            state.hints[partial.name] = (("merge", self.merge),)
 
     def _check(
         self, state: State, nest: Nest, loop: Loop, func: FuncRecord, definition: Definition

@@ -103,3 +103,40 @@ def test_rfactor_text_is_an_assignment_that_parses_back():
         "f_u = s[f].update(0).split(r, ro, ri, 16).rfactor(ro, u)\ns[f_u].update(0).parallel(u)"
     )
     assert Schedule.parse(str(s), p) == s
+
+
+@pytest.mark.parametrize(
+    "target", ["interpreter", pytest.param("c", marks=pytest.mark.cc), "triton"]
+)
+def test_partial_results_are_merged_by_atomics_inside_the_kernel(target: str):
+    a, k, c = Input("A", f32, [M, K]), RDom("k", K), Func("C")
+    c[i] = sum(a[i, k], over=k)
+    p = Pipeline("rows", inputs=[a], outputs={c: [M]})
+    s = Schedule(p)
+    made = s[c].update().split(k, "ko", "ki", 16).rfactor("ko", "u", merge="atomic")
+    s[c].update().reorder("ko", i).gpu_blocks("ko")
+    s[c].gpu_blocks(i)
+    s[made].compute_at(c, "ko").update().vectorize("ki")
+    if target == "triton":
+        pytest.importorskip("triton")
+        kernel = p.compile(s, "triton")
+        assert "tl.atomic_add" in kernel.source
+        assert kernel.source.count("@triton.jit") == 2
+    assert_equivalent(p, s, target=target)
+
+
+@pytest.mark.cc
+def test_a_merge_that_no_backend_has_is_noted():
+    s = Schedule(total(100))
+    s["f"].update().split("r", "ro", "ri", 16).rfactor("ro", "u", merge="last")
+    [note] = total(100).compile(s, "c").notes
+    assert note == "the hint merge=last of 'f_u' is ignored by the target c"
+
+
+def test_an_argmax_is_not_merged_by_atomics():
+    x, r, g = Input("X", f32, [M, N]), RDom("r", N), Func("g")
+    g[i] = argmax(x[i, r], over=r)
+    s = Schedule(Pipeline("p", inputs=[x], outputs={g: [M]}))
+    with pytest.raises(ScheduleError, match="not-associative"):
+        s["g_argmax"].update().split("r", "ro", "ri", 4).rfactor("ri", "u", merge="atomic")
+    assert "g_argmax_u" not in s.state.funcs
