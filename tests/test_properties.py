@@ -6,6 +6,8 @@ has time for.
 """
 
 import os
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from tensorlang import Pipeline, Schedule
 from tensorlang.calling.evaluate import evaluate
+from tensorlang.directives import DIRECTIVES
 from tensorlang.ir.expr import Size
 from tensorlang.ir.stmt import (
     Allocate,
@@ -28,9 +31,12 @@ from tensorlang.ir.stmt import (
 )
 from tensorlang.testing import assert_equivalent
 from tensorlang.testing.families import pipelines
+from tensorlang.testing.moves import MOVES, ON_CPU, ON_GPU
 from tensorlang.testing.strategies import Case, inputs, schedules
 
 MOST_PROGRAMS = 64
+# How often each directive stood in a schedule that was compared.
+drawn: Counter[str] = Counter()
 BLOCKS = (LoopKind.GPU_BLOCK, LoopKind.PARALLEL)
 
 
@@ -40,6 +46,21 @@ def examples(number: int) -> settings:
     return settings(max_examples=number, suppress_health_check=list(HealthCheck))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def coverage(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tell at the end how often each directive was drawn."""
+    yield
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and drawn:
+        counts = ", ".join(f"{keyword} {drawn[keyword]}" for keyword in sorted(DIRECTIVES))
+        reporter.write_line(f"\ndirectives drawn: {counts}")
+
+
+def test_every_directive_can_be_drawn() -> None:
+    assert set(MOVES) == set(DIRECTIVES)
+    assert set(ON_CPU) | set(ON_GPU) == set(DIRECTIVES)
+
+
 def compare(data: st.DataObject, target: str) -> None:
     pipeline = data.draw(pipelines(), label="pipeline")
     schedule = data.draw(schedules(pipeline, gpu=target == "triton"), label="schedule")
@@ -47,6 +68,7 @@ def compare(data: st.DataObject, target: str) -> None:
     if target == "triton":
         assume(programs_of(pipeline, schedule, case) <= MOST_PROGRAMS)
     assert_equivalent(pipeline, schedule, target, case.arrays, sizes=case.sizes, params=case.params)
+    drawn.update(a.directive.keyword for a in schedule.applied)
 
 
 @examples(500)

@@ -11,7 +11,7 @@ from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Expr, Operand, Size, Var
 from tensorlang.ir.functions import abs as absolute
-from tensorlang.ir.functions import clamp, identity, maximum, minimum, random_uniform, select
+from tensorlang.ir.functions import clamp, exp, identity, maximum, minimum, random_uniform, select
 from tensorlang.ir.types import DType, f16, f32, f64, i16, i32, i64, u8
 from tensorlang.pipeline import Pipeline
 
@@ -151,6 +151,17 @@ def scan(draw: Draw, dtype: DType) -> Pipeline:
     return Pipeline("scan", inputs=[a], outputs={out: [M, K]})
 
 
+def softmax(draw: Draw, dtype: DType) -> Pipeline:
+    """A maximum, a sum that needs it, and what needs both: reductions that can share a pass."""
+    a, k, n = Input("A", dtype, [M, K]), RDom("k", K), RDom("n", K)
+    top, total, out = Func("top"), Func("total"), Func("out")
+    wide = dtype if dtype.is_float and dtype.bits >= 32 else f32
+    top[i] = reductions.max(wide(a[i, k]), over=k)
+    total[i] = reductions.sum(exp(wide(a[i, n]) - top[i]), over=n)
+    out[i, j] = exp(wide(a[i, j]) - top[i]) / total[i]
+    return Pipeline("softmax", inputs=[a], outputs={out: [M, K]})
+
+
 def two_largest(draw: Draw, dtype: DType) -> Pipeline:
     """The two largest of each row and where they are, by a tuple that an update keeps sorted."""
     a, k, top = Input("A", dtype, [M, K]), RDom("k", K), Func("top")
@@ -214,6 +225,7 @@ FAMILIES: tuple[Callable[[Draw, DType], Pipeline], ...] = (
     update,
     scatter,
     scan,
+    softmax,
     two_largest,
     several,
     triangle,

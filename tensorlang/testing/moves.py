@@ -164,6 +164,19 @@ def _rfactor(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> N
     stage.rfactor(_loop(draw, stage), _fresh(s, func, "u"))
 
 
+def _rolling_update(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    algorithm = s.state.algorithm
+    reduced = [f.name for f in algorithm.funcs if not f.is_pure]
+    pairs = [(m, f) for m in reduced for f in algorithm.consumers(m) if f in reduced]
+    if pairs:
+        rolled, into = draw(st.sampled_from(pairs))
+        update = s[into].update(0)
+        along = _loop(draw, update)
+        # The pass over the domain has its loop outermost.
+        update.reorder(along, *(name for name in _loops(update) if name != along))
+        s[rolled].rolling_update(into, along)
+
+
 def _copies(name: str) -> Move:
     def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
         copied = draw(st.sampled_from((func, *(a.name for a in s.algorithm.inputs))))
@@ -242,6 +255,7 @@ MOVES: dict[str, Move] = {
     "compute_inline": _placement("compute_inline"),
     "compute_with": _compute_with,
     "rfactor": _rfactor,
+    "rolling_update": _rolling_update,
     "in_": _copies("in_"),
     "clone_in": _copies("clone_in"),
     "fold_storage": _on_dim("fold_storage", (2, 3, 4, 8)),
