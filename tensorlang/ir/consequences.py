@@ -40,14 +40,14 @@ def _following(form: Linear, known: Known, forms: list[Linear]) -> Iterator[Line
 
 
 def _factors_positive(form: Linear, known: Known, forms: list[Linear]) -> Iterator[Linear]:
-    """a*b >= 1 -> a >= 1, b >= 1, where a, b >= 0."""
+    """a*b >= 1 -> a >= 1, b >= 1, where all factors but one are known to be at least 0."""
     if len(form.terms) != 1 or form.constant >= 0:
         return
     term, coefficient = next(iter(form.terms.items()))
     factors = [expanded(to_linear(f)) for f in factors_of(term)]
     if coefficient > 0 and len(factors) > 1:
         known = known.plus(forms)
-        if all(map(known.nonnegative, factors)):
+        if sum(map(known.nonnegative, factors)) >= len(factors) - 1:
             yield from (factor.shifted(-1) for factor in factors)
 
 

@@ -40,6 +40,7 @@ def test_both_operands_of_a_max_are_at_most_what_the_max_is():
 
 def test_the_factors_of_a_positive_product_are_positive():
     assert {says(M >= 1), says(N >= 1)} <= following(M * N >= 1)
+    assert {says(M >= 1), says(x >= 1)} <= following(M * x >= 1)
 
 
 def test_factors_of_unknown_sign_are_not():

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from tensorlang import Func, Input, Pipeline, RDom, Schedule, clamp, i32, repeat_edge
+from tensorlang import (
+    Func,
+    Input,
+    Pipeline,
+    RDom,
+    Schedule,
+    clamp,
+    i32,
+    maximum,
+    repeat_edge,
+)
 from tensorlang.ir.expr import Const
 from tensorlang.ir.stmt import Allocate, walk
 from tests.lower.algorithms import M, N, i, j, rows, two_stages
@@ -163,3 +173,17 @@ def test_what_a_variant_knows_of_sizes_enlarges_no_region() -> None:
     for n in (1, 3, 5):
         values = np.ones((3, n), np.int32)
         assert np.array_equal(pipeline.compile(s, target="interpreter")(values), 4 * values)
+
+
+def test_a_loop_fused_around_the_region_of_its_own_func_divides_by_an_extent() -> None:
+    a, f, g, k = Input("A", i32, [M, N]), Func("f"), Func("g"), RDom("k", N)
+    f[i, j] = 0
+    f[i, k] = maximum(f[i, clamp(k - 1, 0, maximum(N - 1, 0))], a[i, k])
+    g[i, j] = f[i, j]
+    pipeline = Pipeline("fused", inputs=[a], outputs={g: [M, N]})
+    s = Schedule(pipeline)
+    s["f"].compute_at("g", i)
+    s["f"].update(0).reorder(k, i).fuse(k, i, "t")
+    values = np.random.default_rng(0).integers(0, 9, (3, 4)).astype(np.int32)
+    expected = np.maximum.accumulate(values, axis=1)
+    assert np.array_equal(pipeline.compile(s, target="interpreter")(values), expected)
