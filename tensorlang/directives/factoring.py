@@ -48,7 +48,9 @@ class RFactor(Directive):
         loop = self.loop(nest, self.var)
         func = state.funcs[nest.func]
         definition = func.definitions[nest.number]
-        operator, terms = self._check(state, nest, loop, func, definition)
+        self._check_words(state, nest)
+        self._check_loops(nest, loop, definition)
+        operator, terms = self._operator(nest, definition)
         partial = self._partial(func, definition, nest, loop, operator, terms)
         merged = self._merged(func, loop, operator, partial.name)
         definitions = list(func.definitions)
@@ -61,11 +63,11 @@ class RFactor(Directive):
         elif self.merge == "last":
             state.hints[partial.name] = (("merge", self.merge),)
 
-    def _check(
-        self, state: State, nest: Nest, loop: Loop, func: FuncRecord, definition: Definition
-    ) -> tuple[Operator, tuple[Expr, ...]]:
-        pure = {v for v in definition.pure if v is not None}
-        name, what = self.makes(func.name), f"cannot rfactor {self.var!r} of {nest.stage!r}"
+    def _what(self, nest: Nest) -> str:
+        return f"cannot rfactor {self.var!r} of {nest.stage!r}"
+
+    def _check_words(self, state: State, nest: Nest) -> None:
+        name, what = self.makes(nest.func), self._what(nest)
         if name in {a.name for a in state.algorithm.inputs} | set(state.funcs):
             raise self.error(
                 "func-name-taken",
@@ -80,10 +82,13 @@ class RFactor(Directive):
                 why="merge says how a GPU adds the partial results up",
                 fix=f"one of {', '.join(get_args(Merge))}",
             )
+
+    def _check_loops(self, nest: Nest, loop: Loop, definition: Definition) -> None:
+        pure = {v for v in definition.pure if v is not None}
         if not loop.reduction or loop.origins & pure:
             raise self.error(
                 "not-a-reduction-loop",
-                what,
+                self._what(nest),
                 why=f"{self.var!r} is no loop of an RDom alone",
                 fix="rfactor a loop that comes from an RDom variable",
                 nest=nest,
@@ -91,7 +96,7 @@ class RFactor(Directive):
         if nest.variants:
             raise self.error(
                 "loops-scheduled",
-                what,
+                self._what(nest),
                 why="it is specialized already, and the update is about to change",
                 fix="rfactor first, then specialize",
                 nest=nest,
@@ -100,17 +105,20 @@ class RFactor(Directive):
         if scheduled or any(nest.needed_by(inner) for inner in nest.loops):
             raise self.error(
                 "loops-scheduled",
-                what,
+                self._what(nest),
                 why="its pure loops are scheduled already, and the update is about to change",
                 fix="rfactor first, then schedule the pure loops of both Funcs",
                 nest=nest,
             )
-        found = associative_operator(func.name, definition.indices, definition.values)
+
+    def _operator(self, nest: Nest, definition: Definition) -> tuple[Operator, tuple[Expr, ...]]:
+        """The associative operator of the update, and its terms."""
+        found = associative_operator(nest.func, definition.indices, definition.values)
         if found is None:
             raise self.error(
                 "not-associative",
-                what,
-                why=f"the update of {func.name!r} is no known associative operation, so that its "
+                self._what(nest),
+                why=f"the update of {nest.func!r} is no known associative operation, so that its "
                 "terms cannot be grouped in another way",
                 fix="write it as a sum, prod, min, max, any, all, argmin or argmax",
                 nest=nest,
