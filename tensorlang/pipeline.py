@@ -27,6 +27,9 @@ from tensorlang.schedule import Schedule
 from tensorlang.span import caller_span
 from tensorlang.target import Target, available
 
+# Calls of ever new shapes must not fill the memory.
+_MOST_SEEN = 1024
+
 
 class Pipeline:
     """The closed algorithm: its inputs, its outputs with their shapes, and all Funcs between.
@@ -63,6 +66,8 @@ class Pipeline:
         with deep_recursion():
             self._asserts = check_inputs(algorithm)
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
+        # By what a call's arrays are: which kernel it is takes longer to find out.
+        self._seen: dict[tuple[Any, ...], Kernel] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Pipeline.of, (self._algorithm,)
@@ -108,13 +113,24 @@ class Pipeline:
 
         On a GPU there is a schedule for each power of two of the Sizes.
         """
+        seen = tuple(map(arrays.signature_of, inputs))
+        kernel = self._seen.get(seen)
+        if kernel is None:
+            kernel = self._kernel_for(inputs)
+            if None not in seen:
+                if len(self._seen) >= _MOST_SEEN:
+                    self._seen.clear()
+                self._seen[seen] = kernel
+        return kernel(*inputs, **arguments)
+
+    def _kernel_for(self, inputs: Sequence[Any]) -> Kernel:
         name = _best_target(inputs)
         sizes = self._sizes(inputs) if name == "triton" else {}
         key = (name, *((size, n.bit_length()) for size, n in sizes.items()))
         if key not in self._kernels:
             schedule = autoschedule(self, name, sizes)
             self._kernels[key] = self.compile(schedule, target=name)
-        return self._kernels[key](*inputs, **arguments)
+        return self._kernels[key]
 
     def _sizes(self, inputs: Sequence[Any]) -> dict[str, int]:
         """The Sizes that are an extent of an Input, as far as these arrays fit."""
@@ -164,6 +180,6 @@ def _best_target(inputs: Sequence[Any]) -> str:
     warnings.warn(
         f"running in the interpreter, which is slow: {compiler.why}",
         RuntimeWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return "interpreter"
