@@ -91,7 +91,8 @@ class Statements:
         previous: Stmt | None = None
         for s in stmt.statements:
             self._one_of_many(s, otherwise(previous, s), scope)
-            previous = s
+            # What differs from lane to lane is a mask, and has no other side.
+            previous = None if isinstance(s, If) and scope.varies(s.condition) else s
 
     def _one_of_many(self, stmt: Stmt, slow: Stmt | None, scope: Scope) -> None:
         """A statement among others; `slow`: what it is the other side of the last If for."""

@@ -265,6 +265,14 @@ program p(N; s: f32, n: i32; A: f32[N]) -> B: f32[N]:
     let v = A[i]*s
     B[i] = v*v + f32(n)
 """,
+    "two sides of a condition that differs from lane to lane": """
+program p(N; A: f32[N]) -> B: f32[N]:
+  vectorized i in [0, N):
+    if i*2 + 1 < N:
+      B[i] = A[i] + 1.0:f32
+    if ~(i*2 + 1 < N):
+      B[i] = A[i]*2.0:f32
+""",
     "a vector stage between two that are not": """
 program p(N; A: f32[N]) -> B: f32[N]:
   allocate T: f32[N]
