@@ -34,7 +34,7 @@ from tensorlang.ir.sliding import Around, slide
 from tensorlang.ir.stmt import For, If, Let, Stmt, map_children, walk
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
-from tensorlang.ir.widening import Region, Widening, widened
+from tensorlang.ir.widening import Fixed, Region, Widening, widened
 
 ZERO, ONE = Const(0, index), Const(1, index)
 # What a schedule asks of the regions of Funcs.
@@ -114,6 +114,9 @@ def _bind(func: str, lets: list[Let], inner: Stmt, place: _Place, parts: int) ->
         around = place.around[len(outside.around) :]
         regions = slide(regions, _sliding(accesses), around, outside.facts, place.facts)
     rules = place.widenings.get(func, ())
+    if parts == len(STORAGE_PARTS):
+        # An extent is that of one iteration, which does not hold for what several of them keep.
+        rules = tuple(r for r in rules if not (isinstance(r, Fixed) and r.min is None))
     regions = [widened(region, k, rules, place.facts) for k, region in enumerate(regions)]
     values = [value for region in regions for value in region[:parts]]
     for let, value in reversed(list(zip(lets, values, strict=True))):

@@ -104,6 +104,13 @@ def test_a_window_still_slides_in_an_aligned_region():
     assert_equivalent(p, s, "interpreter")
 
 
+def test_the_extent_of_an_iteration_is_not_that_of_storage_outside_its_loop():
+    p = blur()
+    s = Schedule(p)
+    s["blur_x"].compute_at("blur_y", y).store_root().bound_extent(y, 3).vectorize(y)
+    assert_equivalent(p, s, "interpreter")
+
+
 def test_the_last_bound_of_a_dimension_counts():
     p = blur()
     s = Schedule(p)
