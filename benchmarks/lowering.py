@@ -7,6 +7,7 @@ this process, the C compiler aside.
 import argparse
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from tensorlang import Func, Input, Pipeline, Schedule, Size, Var, f32
@@ -99,7 +100,7 @@ def main() -> None:
             arrays = len(program.inputs) + len(program.outputs)
             translate(program, find_toolchain().machine, (True,) * arrays)
             times.append(time.process_time())
-            spent = [b - a for a, b in zip(times, times[1:], strict=False)]
+            spent = [b - a for a, b in pairwise(times)]
             shown = ", ".join(
                 f"{what} {t:.2f} s"
                 for what, t in zip(("define", "lower", "generate"), spent, strict=True)
