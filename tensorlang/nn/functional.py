@@ -122,9 +122,8 @@ def linear(
     input, weight, bias, residual = (_in_autocast(t) for t in (input, weight, bias, residual))
     shape = (*input.shape[:-1], weight.shape[0])
     if residual is not None:
-        residual = residual.expand(shape).reshape(-1, shape[-1])
-    rows = input.reshape(-1, input.shape[-1])
-    return _linear_op(rows, weight, bias, residual, activation).reshape(shape)
+        residual = _rows(residual.expand(shape))
+    return _linear_op(_rows(input), weight, bias, residual, activation).reshape(shape)
 
 
 def cross_entropy(
@@ -147,7 +146,7 @@ def cross_entropy(
     input = _in_autocast(input, torch.float32)
     classes = 0 if input.ndim == 1 else 1
     x = input.movedim(classes, -1)
-    flat, at = x.reshape(-1, x.shape[-1]), target.reshape(-1)
+    flat, at = _rows(x), target.reshape(-1)
     loss = _cross_entropy(flat, at, weight, int(ignore_index), float(label_smoothing))
     if reduction == "none":
         return loss.reshape(target.shape)
@@ -281,8 +280,13 @@ def _normalized_exp(x: Tensor, dim: int | None, dtype: Any, logarithm: bool) -> 
     x = _in_autocast(x, torch.float32)
     last = (x[None] if x.ndim == 0 else x).movedim(dim, -1)
     known = "" if dtype is None else getattr(arrays.dtype_of_torch(dtype), "name", "")
-    made = _soft_max(last.reshape(-1, last.shape[-1]), logarithm, known)
+    made = _soft_max(_rows(last), logarithm, known)
     return made.reshape(last.shape).movedim(-1, dim).reshape(x.shape)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """All dimensions but the last as one, which an extent of 0 does not tell."""
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 def _as_rows(
@@ -293,7 +297,7 @@ def _as_rows(
     if tuple(x.shape[x.ndim - len(last) :]) != last:
         raise _refused(name, f"normalized_shape={last}", f"the last extents of {tuple(x.shape)}")
     flat = [None if t is None else t.reshape(-1) for t in rest]
-    return [x.reshape(-1, prod(last)), *flat]
+    return [x.reshape(prod(x.shape[: x.ndim - len(last)]), prod(last)), *flat]
 
 
 def _in_autocast(x: Any, dtype: Any = None) -> Any:

@@ -241,3 +241,12 @@ def test_definitions_and_their_gradients_run_on_triton_as_on_c(name):
 
 def _listed(made):
     return made if isinstance(made, tuple) else (made,)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0, 0)])
+def test_what_has_no_element_stays_so(shape):
+    x = torch.empty(shape, requires_grad=True)
+    for found in (ours.softmax(x, 0), ours.log_softmax(x, -1), ours.silu(x)):
+        assert found.shape == shape
+        assert torch.autograd.grad(found.sum(), [x])[0].shape == shape
+    assert ours.linear(torch.empty(0, 5), torch.empty(3, 5)).shape == (0, 3)
