@@ -61,6 +61,11 @@ def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none
 _found: dict[tuple[object, ...], Interval] = {}
 
 
+def forget() -> None:
+    """Forget the intervals that were found; they can be found again."""
+    _found.clear()
+
+
 def within(ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Facts:
     """`facts`, and that each name in `ranges` lies in its interval."""
     for name in _dependence_order(ranges)[::-1]:

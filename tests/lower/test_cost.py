@@ -3,7 +3,7 @@
 import pytest
 
 from tensorlang import Func, Input, Pipeline, RDom, Schedule, Size, Var, f16, f32, maximum, sum
-from tensorlang.ir import search
+from tensorlang.ir import interval, search
 from tensorlang.ir.facts import Facts
 
 M, N, K = Size("M"), Size("N"), Size("K")
@@ -48,6 +48,7 @@ def test_a_persistent_matmul_takes_few_steps_and_again_takes_none(
 ) -> None:
     pipeline, schedule = persistent()
     Facts.none.forget()
+    interval.forget()
     steps = Steps(monkeypatch)
     first = pipeline.lower(schedule)
     # 4,500 when what is false was searched for a proof of.
