@@ -78,10 +78,13 @@ def caller_span() -> Span | None:
 
 def _is_ours(frame: FrameType) -> bool:
     path = frame.f_code.co_filename
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    if package == "torch":
+        # It calls the operators that we give it.
+        return True
     if path.startswith("<"):
         # No file: the __init__ that dataclasses write, and what a user gives to `python -c`.
-        own_module = str(frame.f_globals.get("__name__")).startswith("tensorlang.")
-        return own_module or path.startswith("<frozen ")
+        return package == "tensorlang" or path.startswith("<frozen ")
     return path.startswith(_PACKAGE) or path in _BETWEEN
 
 
