@@ -164,8 +164,7 @@ def signature_of(value: Array) -> tuple[Any, ...] | None:
 
     None: neither a NumPy array nor a torch tensor.
     """
-    kind: type = type(value)
-    if kind in _TENSOR_TYPES:
+    if type(value) in _TENSOR_TYPES:
         try:
             strides = value.stride()
         except RuntimeError:  # a layout without strides, which info_of reports
@@ -175,7 +174,7 @@ def signature_of(value: Array) -> tuple[Any, ...] | None:
     if isinstance(value, _NDARRAY):
         return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
     if is_tensor(value):
-        _TENSOR_TYPES.add(kind)
+        _TENSOR_TYPES.add(type(value))
         return signature_of(value)
     return None
 
