@@ -174,7 +174,8 @@ def signature_of(value: Array) -> tuple[Any, ...] | None:
     if isinstance(value, _NDARRAY):
         return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
     if is_tensor(value):
-        _TENSOR_TYPES.add(type(value))
+        tensor: Any = value
+        _TENSOR_TYPES.add(type(tensor))
         return signature_of(value)
     return None
 
