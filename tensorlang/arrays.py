@@ -174,13 +174,9 @@ def signature_of(value: Array) -> tuple[Any, ...] | None:
     if isinstance(value, _NDARRAY):
         return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
     if is_tensor(value):
-        _remember(value)
+        _TENSOR_TYPES.add(type(value))  # pyright: ignore[reportUnknownArgumentType]
         return signature_of(value)
     return None
-
-
-def _remember(tensor: Any) -> None:
-    _TENSOR_TYPES.add(type(tensor))
 
 
 def device_of(value: Array) -> str:
