@@ -1,5 +1,7 @@
 """tensorlang: a scheduling language for tensor kernels.  What to compute, and how, apart."""
 
+from typing import TYPE_CHECKING, Any
+
 from tensorlang.autoschedule import autoschedule
 from tensorlang.boundary import (
     constant_exterior,
@@ -68,7 +70,6 @@ from tensorlang.ir.types import (
 )
 from tensorlang.ir.types import bool_ as bool
 from tensorlang.kernel import Kernel
-from tensorlang.module import Module, load, parse
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import (
     all,
@@ -87,6 +88,9 @@ from tensorlang.schedule import Schedule
 from tensorlang.target import Target, available
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tensorlang.module import Module, load, parse
 
 __all__ = [
     "BoundsError",
@@ -171,3 +175,12 @@ __all__ = [
     "u32",
     "u64",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What reads texts: it, and lark, are loaded when they are first asked for."""
+    if name in ("Module", "load", "parse"):
+        from tensorlang import module
+
+        return getattr(module, name)
+    raise AttributeError(f"module 'tensorlang' has no attribute {name!r}")

@@ -11,8 +11,9 @@ from tensorlang.schedule import Schedule
 from tensorlang.span import Span, reading
 from tensorlang.target import Target
 from tensorlang.text.algorithms import read_algorithm
+from tensorlang.text.calls import VERSION
 from tensorlang.text.expressions import Node, subtrees, unknown_name, unquoted, words
-from tensorlang.text.schedules import VERSION, check_version, read_directives
+from tensorlang.text.schedules import check_version, read_directives
 from tensorlang.text.source import Source
 
 

@@ -49,7 +49,7 @@ from tensorlang.schedule_text import (
     misfit,
 )
 from tensorlang.span import caller_span
-from tensorlang.text.schedules import HEADER, DirectiveCall, parse_directives
+from tensorlang.text.calls import HEADER, DirectiveCall
 
 
 class Named(Protocol):
@@ -193,6 +193,9 @@ class Schedule:
             several Funcs or loops are missing.  All point into the text.
         """
         algorithm = _algorithm_of(pipeline)
+        # lark is loaded where a text is first read.
+        from tensorlang.text.schedules import parse_directives
+
         return Schedule.of_calls(algorithm, parse_directives(text, path))
 
     @staticmethod

@@ -11,7 +11,7 @@ from tensorlang.errors import ParseError, ScheduleError
 from tensorlang.ir.expr import Expr, as_expr
 from tensorlang.ir.types import index
 from tensorlang.span import Span
-from tensorlang.text.schedules import DirectiveCall, Written
+from tensorlang.text.calls import DirectiveCall, Written
 
 # The errors that say that an algorithm lacks what a schedule names.
 MISFITS = ("unknown-func", "unknown-update", "unknown-loop", "unknown-dim", "not-a-consumer")

@@ -106,6 +106,9 @@ INSIDE_A_FUNCTION: dict[str, set[str]] = {
     "tensorlang.backends.triton.runtime": {"backends.triton"},
     # Needs the packages of the `demo` extra.
     "tensorlang.demo": {"cli"},
+    # Bring lark, which only a text needs.
+    "tensorlang.module": {"tensorlang"},
+    "tensorlang.text.schedules": {"schedule"},
     # Needs hypothesis, of the `test` extra.
     "tensorlang.testing.checking": {"cli"},
 }

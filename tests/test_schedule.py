@@ -18,6 +18,7 @@ def test_the_python_that_it_prints_makes_it_again(data: st.DataObject) -> None:
     schedule = data.draw(schedules(pipeline, gpu=data.draw(st.booleans())), label="schedule")
     names = {f.name: f.name for f in pipeline.algorithm.funcs}
     names |= {a.name: a.name for a in pipeline.algorithm.inputs}
+    names |= {x.name: x for x in (*pipeline.algorithm.sizes, *pipeline.algorithm.params)}
     scope = {"Schedule": Schedule, "Var": Var, pipeline.name: pipeline, **names}
     exec(schedule.to_python(), scope)
     assert scope["s"] == schedule

@@ -142,6 +142,20 @@ def _needed(ranges: Mapping[str, Interval], names: Iterable[str]) -> set[str]:
     return needed
 
 
+def _within_numbers(found: Interval, other: Interval) -> Interval:
+    """`found`, with those ends of `other` that are tighter numbers."""
+    lo, hi = found.lo, found.hi
+    if isinstance(lo, Const) and isinstance(other.lo, Const):
+        lo = max(lo, other.lo, key=_number)
+    if isinstance(hi, Const) and isinstance(other.hi, Const):
+        hi = min(hi, other.hi, key=_number)
+    return Interval(lo, hi)
+
+
+def _number(e: Const) -> int:
+    return int(e.value)
+
+
 def _dependence_order(ranges: Mapping[str, Interval]) -> list[str]:
     """The names, each before those on which its range depends."""
     needs = {name: len(_needed(ranges, (name,))) for name in ranges}
@@ -176,9 +190,13 @@ class _Bounds:
     def of(self, e: Expr) -> Interval:
         """The interval of an expression, which is simplified first."""
         plain = canonical(e)
-        if not all(isinstance(atom, Name) for atom in to_linear(plain).terms):
-            plain = self.facts.simplified(plain)
-        return self._of(plain)
+        if all(isinstance(atom, Name) for atom in to_linear(plain).terms):
+            return self._of(plain)
+        shorter = self.facts.simplified(plain)
+        found = self._of(shorter)
+        # What facts make needless, such as the min in min(d + 1, 7) where d is even, says more of
+        # the numbers than the ranges of names do.
+        return found if shorter is plain else _within_numbers(found, self._of(plain))
 
     def varies(self, e: Expr) -> bool:
         return not self.varying.isdisjoint(e.free)

@@ -2,51 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Iterator
+from dataclasses import replace
 
 from tensorlang.errors import ParseError
-from tensorlang.ir.expr import Expr, Operand
 from tensorlang.span import Span
+from tensorlang.text.calls import VERSION, Argument, DirectiveCall, Written
 from tensorlang.text.expressions import Node, subtrees, unquoted, words
 from tensorlang.text.source import Source
 from tensorlang.text.surface import Surface
 
-VERSION = "1"
-HEADER = f"# tensorlang schedule {VERSION}"
 _HEADER = re.compile(r"\s*# tensorlang (schedule|module)\s+(\S+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """An argument that is more than a name, a number or a string."""
-
-    tree: Node
-    source: Source
-
-    def read(self, names: Mapping[str, Expr]) -> Operand:
-        """The expression, over Sizes and Params."""
-        return Surface(self.source, {}).operand(self.tree, names)
-
-
-Argument: TypeAlias = str | int | Written
-
-
-@dataclass(frozen=True, slots=True)
-class DirectiveCall:
-    """`s[func].update(n).keyword(*args, **named)`; number 0 is the pure definition.
-
-    `inside`: the calls of `specialize` before it in its chain.
-    """
-
-    func: str
-    number: int
-    keyword: str
-    args: tuple[Argument, ...]
-    named: dict[str, Argument]
-    span: Span
-    inside: "tuple[DirectiveCall, ...]" = ()
 
 
 def parse_directives(text: str, path: str = "<schedule>") -> list[DirectiveCall]:
@@ -117,4 +83,5 @@ def _value(tree: Node, source: Source) -> Argument:
         return unquoted(words(inner)[0])
     if inner.data == "constant" and words(inner)[0].type == "INT":
         return int(words(inner)[0])
-    return Written(whole[0], source)
+    tree = whole[0]
+    return Written(lambda names: Surface(source, {}).operand(tree, names))

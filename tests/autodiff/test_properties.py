@@ -3,11 +3,11 @@
 import os
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, reject, settings
 from hypothesis import strategies as st
 
 import tensorlang as tl
-from tensorlang import Func, Input, Pipeline, RDom, Size, Var, f64, select
+from tensorlang import DefinitionError, Func, Input, Pipeline, RDom, Size, Var, f64, select
 from tensorlang.testing.families import FAMILIES
 from tensorlang.testing.strategies import inputs
 from tests.autodiff.checking import check_differences
@@ -81,4 +81,10 @@ def test_any_pipeline_of_the_families(data):
     assume(any(t.is_float for name, _ in algorithm.outputs for t in algorithm.func(name).dtypes))
     case = data.draw(inputs(pipeline, sizes=(0, 1, 2, 3), special=False))
     arrays = [np.asarray(a) for a in case.arrays]
-    check_differences(pipeline, arrays, case.sizes, tolerance=1e-4, target="interpreter")
+    try:
+        check_differences(pipeline, arrays, case.sizes, tolerance=1e-4, target="interpreter")
+    except DefinitionError as error:
+        if error.code != "no-gradient":
+            raise
+        # Elements that are written several times over have none, and are refused as such.
+        reject()

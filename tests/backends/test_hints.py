@@ -31,8 +31,7 @@ def test_what_a_kernel_ignores_is_in_its_notes(target: Target) -> None:
     s = Schedule(Pipeline("p", inputs=[a], outputs={g: [n]}))
     s[g].split(i, "io", "ii", 16)
     (s[g].gpu_blocks("io") if target.name == "triton" else s[g].parallel("io")).vectorize("ii")
-    s[f].compute_at(g, "io").load_with("descriptor")
-    s[a].cache("streaming")
+    s[f].compute_at(g, "io").load_with("descriptor").cache("streaming")
     notes = Pipeline("p", inputs=[a], outputs={g: [n]}).compile(s, target=target).notes
-    for hint in ("cache=streaming of 'A'", "load_with=descriptor of 'f'"):
+    for hint in ("cache=streaming of 'f'", "load_with=descriptor of 'f'"):
         assert f"the hint {hint} is ignored by the target {target.name}" in notes

@@ -244,3 +244,10 @@ def test_of_a_multiple_the_lowest_quotient_is_rounded_up():
     found = bounds_of((x + 1) // 2, {"x": Interval(number(0), number(8))}, whole)
     assert found.lo is number(1)
     assert found.hi is number(4)
+
+
+def test_what_parity_makes_needless_still_bounds():
+    even = i % 2 == 0
+    facts = Facts.none.with_range("i", number(0), number(8)).assume(even)
+    ranges = sharpen({"i": between(0, 7)}, even, facts)
+    assert bounds_of(minimum(i + 1, 7), ranges, facts).hi is number(7)
