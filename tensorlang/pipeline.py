@@ -1,12 +1,13 @@
 """Pipeline: a closed algorithm that can be lowered, compiled and called.
 
 The only place that joins what (algorithm), how (schedule) and where (target).
+The passes are loaded with the first Pipeline, not with the package.
 """
 
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorlang import arrays
 from tensorlang.algorithm import Algorithm
@@ -19,13 +20,13 @@ from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Operand, Size
 from tensorlang.ir.stmt import Assert, Program
 from tensorlang.kernel import Kernel
-from tensorlang.lower import Trace, lower
-from tensorlang.lower.check_inputs import check_inputs
-from tensorlang.lower.explain_bounds import explain_bounds
 from tensorlang.recursion import deep_recursion
 from tensorlang.schedule import Schedule
 from tensorlang.span import caller_span
 from tensorlang.target import Target, available
+
+if TYPE_CHECKING:
+    from tensorlang.lower import Trace
 
 # Calls of ever new shapes must not fill the memory.
 _MOST_SEEN = 1024
@@ -62,6 +63,8 @@ class Pipeline:
         return made
 
     def _take(self, algorithm: Algorithm) -> None:
+        from tensorlang.lower.check_inputs import check_inputs
+
         self._algorithm = algorithm
         with deep_recursion():
             self._asserts = check_inputs(algorithm)
@@ -87,8 +90,10 @@ class Pipeline:
     def __repr__(self) -> str:
         return f"<Pipeline {self.name!r}: {len(self._algorithm.funcs)} Funcs>"
 
-    def lower(self, schedule: Schedule | None = None, *, trace: Trace | None = None) -> Program:
+    def lower(self, schedule: Schedule | None = None, *, trace: "Trace | None" = None) -> Program:
         """The loop IR under a schedule (none: every default); `trace` sees each pass's program."""
+        from tensorlang.lower import lower
+
         schedule = self._own(schedule) if schedule is not None else Schedule(self)
         with deep_recursion():
             return lower(schedule.state, self._asserts, trace=trace)
@@ -144,6 +149,8 @@ class Pipeline:
 
     def explain_bounds(self, func: str | Func | Input) -> str:
         """How the region that the outputs need of a Func or an Input comes about."""
+        from tensorlang.lower.explain_bounds import explain_bounds
+
         name = func if isinstance(func, str) else getattr(func, "name", repr(func))
         return explain_bounds(self._algorithm, name)
 

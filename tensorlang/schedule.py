@@ -38,7 +38,6 @@ from tensorlang.errors import InternalError, ScheduleError
 from tensorlang.ir.expr import Operand, as_expr
 from tensorlang.ir.loop_nest import loop_nest
 from tensorlang.ir.types import index
-from tensorlang.lower import lower_stages
 from tensorlang.recursion import deep_recursion
 from tensorlang.schedule_text import (
     MISFITS,
@@ -226,6 +225,8 @@ class Schedule:
 
     def loop_nest(self) -> str:
         """The loops as pseudo-code, outermost first, with what is computed where."""
+        from tensorlang.lower import lower_stages
+
         with deep_recursion():
             return loop_nest(lower_stages(self._state))
 

@@ -106,6 +106,13 @@ INSIDE_A_FUNCTION: dict[str, set[str]] = {
     "tensorlang.backends.triton.runtime": {"backends.triton"},
     # Needs the packages of the `demo` extra.
     "tensorlang.demo": {"cli"},
+    # A third of the time of `import tensorlang`, and needed by the first Pipeline, not before.
+    "tensorlang.lower": {"pipeline", "schedule"},
+    "tensorlang.lower.check_inputs": {"pipeline"},
+    "tensorlang.lower.explain_bounds": {"pipeline"},
+    "tensorlang.autoschedule.c": {"autoschedule"},
+    "tensorlang.autoschedule.default": {"autoschedule"},
+    "tensorlang.autoschedule.triton": {"autoschedule"},
     # Bring lark, which only a text needs.
     "tensorlang.module": {"tensorlang"},
     "tensorlang.text.schedules": {"schedule"},

@@ -1,11 +1,11 @@
-"""Schedules from formulas: what a Pipeline that is called without a schedule runs under."""
+"""Schedules from formulas: what a Pipeline that is called without a schedule runs under.
+
+The scheduler of a target is loaded when it is first asked for: `import tensorlang` stays cheap.
+"""
 
 from collections.abc import Mapping
 
 from tensorlang.algorithm import Algorithm
-from tensorlang.autoschedule.c import schedule_c
-from tensorlang.autoschedule.default import default_schedule
-from tensorlang.autoschedule.triton import schedule_triton
 from tensorlang.schedule import HasAlgorithm, Schedule
 from tensorlang.target import Target
 
@@ -25,7 +25,13 @@ def autoschedule(
     algorithm: Algorithm = pipeline.algorithm
     where = Target.of(target)
     if where.name == "triton":
+        from tensorlang.autoschedule.triton import schedule_triton
+
         return schedule_triton(algorithm, where, sizes or {})
     if where.name == "c":
+        from tensorlang.autoschedule.c import schedule_c
+
         return schedule_c(algorithm, where, sizes or {})
+    from tensorlang.autoschedule.default import default_schedule
+
     return default_schedule(algorithm, where)

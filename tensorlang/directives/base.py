@@ -171,7 +171,10 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Directive:
-    """One directive on one stage.  Fields are its arguments, in the order of its text form."""
+    """One directive on one stage.  Fields are its arguments, in the order of its text form.
+
+    Two directives are equal when they are written alike; so subclasses say eq=False.
+    """
 
     keyword: ClassVar[str] = ""
     # Whether an Input may stand in the place of a Func.
@@ -181,7 +184,7 @@ class Directive:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
-        # Of a directive with expressions, which are not compared by ==; the others have their own.
+        # By what is written: expressions are not compared by ==.
         return isinstance(other, Directive) and self.text() == other.text()
 
     def __hash__(self) -> int:

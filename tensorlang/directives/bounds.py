@@ -94,7 +94,7 @@ class BoundExtent(Directive):
         _add(state, stage[0], Fixed(dim, None, cast(index, self.extent), span=self.span))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AlignBounds(Directive):
     """for v in [m, e): s   ->   for v in [m', e'): s     for m' <= m and e <= e'
 

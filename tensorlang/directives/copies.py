@@ -10,7 +10,7 @@ from tensorlang.ir.types import DType
 from tensorlang.ir.walk import rewrite
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class In(Directive):
     """g[x] = ... f[x + 1] ...   ->   f_in_g[x] = f[x]; g[x] = ... f_in_g[x + 1] ...
 
@@ -39,7 +39,7 @@ class In(Directive):
         redirect(state, func, copy, consumers)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CloneIn(Directive):
     """g[x] = ... f[x] ...   ->   g[x] = ... f_clone_in_g[x] ...     with the definitions of f again
 

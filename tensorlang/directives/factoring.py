@@ -16,7 +16,7 @@ from tensorlang.ir.walk import substitute
 Merge = Literal["kernel", "atomic", "last"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RFactor(Directive):
     """f[x] = f[x] + e over (r, k)   ->   f_u[u, x] = 0; f_u[u, x] = f_u[u, x] + e[r := u] over k;
     f[x] = f[x] + f_u[r, x] over r

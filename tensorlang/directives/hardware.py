@@ -11,7 +11,7 @@ from tensorlang.directives.nest import Loop
 from tensorlang.ir.stmt import LoopKind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PipelineLoop(Directive):
     """Overlap the loads of the next iterations of `var` with the work of this one.
 
@@ -62,7 +62,7 @@ def _hint_kernel(
     state.nests[stage] = nest.update(blocks[-1], add)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GpuWarps(Directive):
     """Run each program of the stage's kernel on `warps` warps of 32 threads (a power of two)."""
 
@@ -82,7 +82,7 @@ class GpuWarps(Directive):
         _hint_kernel(self, state, stage, ("warps", self.warps))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GpuRegisters(Directive):
     """Let each thread of the stage's kernel use at most `registers` registers."""
 
@@ -102,7 +102,7 @@ class GpuRegisters(Directive):
         _hint_kernel(self, state, stage, ("registers", self.registers))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WarpSpecialize(Directive):
     """Let some warps load what others compute with, in the serial loop `var`."""
 
@@ -126,7 +126,7 @@ class WarpSpecialize(Directive):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Prefetch(Directive):
     """for v: s   ->   for v: { ask for what s reads of `func` at v + offset; s }
 
@@ -190,7 +190,7 @@ def _check_access(directive: "LoadWith | StoreWith", name: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LoadWith(Directive):
     """Load tiles of the Input or Func by "pointer", or through a tensor "descriptor" (TMA).
 
@@ -211,7 +211,7 @@ class LoadWith(Directive):
         _hint_buffer(state, stage[0], ("load_with", self.access))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StoreWith(Directive):
     """Store tiles of the Func by "pointer", or through a tensor "descriptor", as `load_with`."""
 
@@ -229,7 +229,7 @@ class StoreWith(Directive):
 Policy = Literal["evict_first", "evict_last", "streaming"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Cache(Directive):
     """How caches treat loads of an Input, or loads and stores of a Func.
 

@@ -25,7 +25,7 @@ def ceil_div(a: Expr, factor: int) -> Expr:
     return (a + (factor - 1)) // factor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Split(Directive):
     """for x in [m, m + n): s   ->
     for xo in [0, ceil(n/f)): for xi in [0, f): s[x := m + xo*f + xi]
@@ -116,7 +116,7 @@ class Split(Directive):
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tile(Directive):
     """split(x, xo, xi, fx); split(y, yo, yi, fy); reorder(xo, yo, xi, yi)"""
 
@@ -139,7 +139,7 @@ class Tile(Directive):
         Reorder((self.xo, self.yo, self.xi, self.yi), span=span).apply(state, stage)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fuse(Directive):
     """for o in [a, a + m): for i in [b, b + n): s   ->
     for t in [0, m*n): s[o := a + t // n, i := b + t % n]
@@ -240,7 +240,7 @@ def _times(a: Expr, b: Expr) -> Expr:
     return b if a is ONE else a * b
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reorder(Directive):
     """The named loops change places so that they stand in the given order, outermost first."""
 
@@ -289,7 +289,7 @@ class Reorder(Directive):
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rename(Directive):
     """for x: s   ->   for y: s[x := y]"""
 
@@ -310,7 +310,7 @@ class Rename(Directive):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Serial(Directive):
     """The iterations run one after the other (the default)."""
 
@@ -326,7 +326,7 @@ class Serial(Directive):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unroll(Directive):
     """for x in [m, m + n): s   ->   s[x := m]; ...; s[x := m + n - 1]     (n a constant)"""
 

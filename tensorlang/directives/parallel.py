@@ -50,7 +50,7 @@ def _check_reduction(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parallel(Directive):
     """parallel for x: s     the iterations run in any order, on several cores or GPU programs
 
@@ -65,7 +65,7 @@ class Parallel(Directive):
         _mark(self, state, stage, self.var, LoopKind.PARALLEL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GpuBlocks(Directive):
     """gpu_block x, y: s     the loops become program ids, the last one named the fastest"""
 
@@ -78,7 +78,7 @@ class GpuBlocks(Directive):
             _mark(self, state, stage, var, LoopKind.GPU_BLOCK)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Vectorize(Directive):
     """vectorized for x: s     the iterations are lanes: of a SIMD vector (C), of a tile (Triton)
 
@@ -94,7 +94,7 @@ class Vectorize(Directive):
         _mark(self, state, stage, self.var, LoopKind.VECTORIZED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Atomic(Directive):
     """f[p] = f[p] op e   ->   atomic f[p] = f[p] op e
 

@@ -47,7 +47,7 @@ def _check_level(directive: Directive, state: State, func: str, level: Level) ->
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ComputeInline(Directive):
     """Substitute the definition wherever the Func is read (the default of a pure Func)."""
 
@@ -72,7 +72,7 @@ class ComputeInline(Directive):
         state.placements[func.name] = Placement(inline=True, span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ComputeRoot(Directive):
     """Compute all of the Func that is needed once, before its consumers."""
 
@@ -83,7 +83,7 @@ class ComputeRoot(Directive):
         state.placements[stage[0]] = Placement(ROOT, span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ComputeAt(Directive):
     """for v: s   ->   for v: { compute what s needs of the Func; s }"""
 
@@ -98,7 +98,7 @@ class ComputeAt(Directive):
         state.placements[stage[0]] = replace(old, compute=level, inline=False, span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ComputeWith(Directive):
     """for i: a; for i: b   ->   for i: { a; b }     this stage in the loops of the one before it
 
@@ -138,7 +138,7 @@ class ComputeWith(Directive):
         state.merges = (*(m for m in state.merges if m.stage != stage), merge)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StoreAt(Directive):
     """Keep the Func's storage outside the loop that computes it: at `var` of `func`.
 
@@ -156,7 +156,7 @@ class StoreAt(Directive):
         state.placements[stage[0]] = replace(old, store=level, span=old.span or self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StoreRoot(Directive):
     """Keep the Func's storage outside all loops."""
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from tensorlang.directives.base import Directive, Rolling, State
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RollingUpdate(Directive):
     """m over j; l, O over j with terms that read m   ->   one loop v over slices of j: {
         keep m; update m on the slice; repair l and O for the change of m; update l and O }

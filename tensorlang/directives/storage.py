@@ -31,7 +31,7 @@ def _positive(directive: Directive, count: object, what: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StoreIn(Directive):
     """Keep the Func in the given memory: heap, stack, register or (a GPU's) shared.
 
@@ -56,7 +56,7 @@ class StoreIn(Directive):
         state.storage[stage[0]] = replace(storage, memory=self.memory)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FoldStorage(Directive):
     """f[x]   ->   f[x % factor]     a ring: of dimension `dim` only `factor` elements are kept
 
@@ -76,7 +76,7 @@ class FoldStorage(Directive):
         state.storage[stage[0]] = replace(storage, folds=tuple(folds.items()), span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AlignStorage(Directive):
     """Space the rows along `dim` a multiple of `alignment` elements apart.
 
