@@ -1,6 +1,8 @@
 """What a program's host function talks to: it interprets, launches, or only looks ahead."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tensorlang.backends.triton import gpu
@@ -19,7 +21,21 @@ _TORCH = {
 }  # fmt: skip
 
 
-class Host:
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """One launch.
+
+    Args: places: of its tensors, among those of the host.
+    """
+
+    launcher: Launcher
+    programs: int
+    places: tuple[int, ...]
+    scalars: Sequence[Any]
+    plan: Plan
+
+
+class Host(ABC):
     """What the text of a host function calls; it names tensors by their positions."""
 
     def __init__(self, routers: Mapping[str, Router], tensors: Sequence[Any]) -> None:
@@ -41,17 +57,11 @@ class Host:
         chosen, values = route.arguments(given, scalars)
         places = tuple([tensors[k] for k in route.order])
         plan = route.launcher.plan(programs, chosen, values, route.extents)
-        self._start(route.launcher, programs, places, values, plan)
+        self._start(_Start(route.launcher, programs, places, values, plan))
 
-    def _start(
-        self,
-        launcher: Launcher,
-        programs: int,
-        places: tuple[int, ...],
-        scalars: Sequence[Any],
-        plan: Plan,
-    ) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _start(self, what: _Start) -> None:
+        """Do with a launch what this host does."""
 
     def empty(self, dtype: str, *shape: int, pad: Mapping[int, int] | None = None) -> int:
         """A workspace from torch's allocator; its elements start undefined.
@@ -65,8 +75,9 @@ class Host:
         self.tensors.append(made[tuple(map(slice, sizes))] if pad else made)
         return len(self.tensors) - 1
 
+    @abstractmethod
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        raise NotImplementedError
+        """Memory for a workspace."""
 
     @staticmethod
     def floordiv(a: int, b: int) -> int:
@@ -82,15 +93,9 @@ class Host:
 class Interpreting(Host):
     """Runs the kernels as Python, one program after another."""
 
-    def _start(
-        self,
-        launcher: Launcher,
-        programs: int,
-        places: tuple[int, ...],
-        scalars: Sequence[Any],
-        plan: Plan,
-    ) -> None:
-        launcher.interpret(programs, [self.tensors[k] for k in places], scalars, plan)
+    def _start(self, what: _Start) -> None:
+        tensors = [self.tensors[k] for k in what.places]
+        what.launcher.interpret(what.programs, tensors, what.scalars, what.plan)
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         return torch.empty(shape, dtype=dtype)
@@ -104,28 +109,23 @@ class Launching(Host):
         self._given = len(self.tensors)
         self._steps: list[Step] = []
 
-    def _start(
-        self,
-        launcher: Launcher,
-        programs: int,
-        places: tuple[int, ...],
-        scalars: Sequence[Any],
-        plan: Plan,
-    ) -> None:
-        tensors = [self.tensors[k] for k in places]
+    def _start(self, what: _Start) -> None:
+        launcher, plan = what.launcher, what.plan
+        tensors = [self.tensors[k] for k in what.places]
         compiled = launcher.compiled(launcher.key(tensors, plan))
         given = list(tensors)
         for place, layout in plan.layouts:
             given[place] = layout.at(tensors[place].data_ptr())
+        fixed = (*what.scalars, *plan.fixed)
         with gpu.scratch():
-            compiled[(programs, 1, 1)](*given, *scalars, *plan.fixed)
+            compiled[(what.programs, 1, 1)](*given, *fixed)
         start, scratch = start_of(compiled), None
         if start.scratch:
             scratch = len(self.tensors)
-            self.tensors.append(gpu.empty((programs * start.scratch,), torch.int8))
-        fixed = (*scalars, *plan.fixed)
-        params, layouts = launcher.params, plan.layouts
-        self._steps.append(Step(start, programs, places, fixed, params, scratch, layouts))
+            self.tensors.append(gpu.empty((what.programs * start.scratch,), torch.int8))
+        self._steps.append(
+            Step(start, what.programs, what.places, fixed, launcher.params, scratch, plan.layouts)
+        )
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         return gpu.empty(shape, dtype)
@@ -146,16 +146,9 @@ class Planning(Host):
         super().__init__(routers, tensors)
         self.jobs: dict[Job, None] = {}
 
-    def _start(
-        self,
-        launcher: Launcher,
-        programs: int,
-        places: tuple[int, ...],
-        scalars: Sequence[Any],
-        plan: Plan,
-    ) -> None:
-        key = launcher.key([self.tensors[k] for k in places], plan)
-        self.jobs[Job(launcher, key)] = None
+    def _start(self, what: _Start) -> None:
+        key = what.launcher.key([self.tensors[k] for k in what.places], what.plan)
+        self.jobs[Job(what.launcher, key)] = None
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         return torch.empty(shape, dtype=dtype, device="meta")
