@@ -10,7 +10,7 @@ from tensorlang.ir.printer import print_program
 from tensorlang.ir.stmt import Block, Buffer, Let, Program, Store, block
 from tensorlang.ir.types import f32, index
 from tensorlang.ir.verify import verify
-from tensorlang.lower import lower
+from tensorlang.lower import PASSES, lower
 from tensorlang.testing.families import pipelines
 from tensorlang.testing.programs import programs
 from tensorlang.testing.strategies import schedules
@@ -70,8 +70,11 @@ def test_what_each_pass_of_the_engine_makes_is_valid_and_reads_back(data: st.Dat
     pipeline = data.draw(pipelines())
     schedule = data.draw(schedules(pipeline, gpu=True))
 
-    def check(_: str, program: Program) -> None:
-        verify(program)
+    order = ["build_nests", *(step.name for step in PASSES)]
+
+    def check(name: str, program: Program) -> None:
+        # Before `check_lanes` a loop may still be one that cannot run as its schedule says.
+        verify(program, kinds=name not in order[: order.index("check_lanes")])
         text = print_program(program)
         assert print_program(parse_program(text)) == text
 
