@@ -40,7 +40,7 @@ _GROWING = ("exp", "exp2", "log", "log2", "tanh", "erf", "sigmoid",
 _NOT_NEGATIVE = ("exp", "exp2", "sigmoid", "approx.exp2")
 _STEPS = ("floor", "ceil", "round")
 # Abramowitz and Stegun 7.1.26, beside the ulp of computing it.
-_ERF_ERROR = 1.5e-7
+_ERF_ERROR = 3e-7
 
 
 def function(name: str, dtype: DType) -> Operation:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tensorlang.backends.triton.dialect import Identifiers, triton_dtype
 from tensorlang.backends.triton.masks import Knowledge
-from tensorlang.backends.triton.tiles import Dot, Lane, Lanes, Part, Reduce
+from tensorlang.backends.triton.tiles import Dot, Lane, Lanes, Part, RandomRow, Reduce
 from tensorlang.errors import InternalError
 from tensorlang.ir.expr import (
     Binary,
@@ -137,6 +137,9 @@ class ExprPrinter:
                 return Text(f"rt.{_REDUCERS[e.op]}({self.placed(e.term, inner).text}, {axis})")
             case Dot():
                 return self._dot(e, frame)
+            case RandomRow():
+                seed, first = (self.placed(x, ()).text for x in (e.seed, e.first))
+                return Text(f"rt.random_row({seed}, {first}, {self.extent(frame[0])})")
             case _:
                 raise InternalError(f"a {type(e).__name__} stands in tile IR")
 

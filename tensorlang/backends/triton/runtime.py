@@ -296,14 +296,16 @@ def approx_rcp(x):
 
 @triton.jit
 def approx_erf(x):
-    """Abramowitz and Stegun 7.1.26: absolute error below 1.5e-7."""
+    """sign(x) (1 - 2^-q(|x|)), q a polynomial of degree 8: absolute error below 3e-7."""
     size = tl.abs(x)
-    t = tl.div_rn(tl.full((), 1.0, tl.float32), tl.fma(size, 0.3275911, 1.0))
-    poly = tl.fma(t, 1.061405429, -1.453152027)
-    poly = tl.fma(t, poly, 1.421413741)
-    poly = tl.fma(t, poly, -0.284496736)
-    poly = tl.fma(t, poly, 0.254829592) * t
-    result = 1.0 - poly * tl.exp2(size * size * -1.4426950408889634)
+    q = tl.fma(size, 4.53585881e-05, -4.45507562e-04)
+    q = tl.fma(size, q, 1.48944137e-03)
+    q = tl.fma(size, q, 7.74630056e-04)
+    q = tl.fma(size, q, -2.82536814e-02)
+    q = tl.fma(size, q, 1.48481615e-01)
+    q = tl.fma(size, q, 9.18416393e-01)
+    q = tl.fma(size, q, 1.62790859)
+    result = 1.0 - approx_exp2(q * (size * -1.0))
     return tl.where(x < 0, result * -1.0, result)
 
 
@@ -316,14 +318,13 @@ def _mul_hi(a, b):
 
 
 @triton.jit
-def random_uniform(seed, index):
-    """Word index % 4 of Philox-4x32-7 at counter index // 4 under the key `seed`, in [0, 1)."""
+def _philox(seed, counter):
+    """The four words of Philox-4x32-7 at a counter below 2^64 under the key `seed`."""
     key = seed.to(tl.uint64)
     k0 = key.to(tl.uint32)
     k1 = (key >> 32).to(tl.uint32)
-    counter = (index >> 2).to(tl.uint64)
-    c0 = counter.to(tl.uint32)
-    c1 = (counter >> 32).to(tl.uint32)
+    c0 = counter.to(tl.uint64).to(tl.uint32)
+    c1 = (counter.to(tl.uint64) >> 32).to(tl.uint32)
     c2 = c0 & 0
     c3 = c0 & 0
     for _ in tl.static_range(7):
@@ -337,6 +338,31 @@ def random_uniform(seed, index):
         c3 = low0
         k0 = k0 + 0x9E3779B9
         k1 = k1 + 0xBB67AE85
+    return c0, c1, c2, c3
+
+
+@triton.jit
+def _unit(word):
+    """The upper 24 bits of a word as a number in [0, 1)."""
+    return (word >> 8).to(tl.float32) * 5.9604644775390625e-08
+
+
+@triton.jit
+def random_uniform(seed, index):
+    """Word index % 4 of Philox at counter index // 4, in [0, 1)."""
+    c0, c1, c2, c3 = _philox(seed, index >> 2)
     word = index & 3
-    picked = tl.where(word == 0, c0, tl.where(word == 1, c1, tl.where(word == 2, c2, c3)))
-    return (picked >> 8).to(tl.float32) * 5.9604644775390625e-08
+    return _unit(tl.where(word == 0, c0, tl.where(word == 1, c1, tl.where(word == 2, c2, c3))))
+
+
+@triton.jit
+def random_row(seed, first, WIDTH: tl.constexpr):
+    """random_uniform(seed, first + [0, WIDTH)): every word of a counter is used where it can be."""
+    if WIDTH < 4:
+        row = random_uniform(seed, first + tl.arange(0, WIDTH))
+    elif first % 4 == 0:
+        c0, c1, c2, c3 = _philox(seed, (first >> 2) + tl.arange(0, WIDTH // 4))
+        row = _unit(tl.reshape(tl.join(tl.join(c0, c2), tl.join(c1, c3)), (WIDTH,)))
+    else:
+        row = random_uniform(seed, first + tl.arange(0, WIDTH))
+    return row

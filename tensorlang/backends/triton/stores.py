@@ -25,7 +25,7 @@ from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, Select, Unary, Var
 from tensorlang.ir.functions import identity
 from tensorlang.ir.stmt import Store
-from tensorlang.ir.types import f32, i64
+from tensorlang.ir.types import f32, f64, i64
 from tensorlang.ir.walk import substitute
 
 
@@ -45,11 +45,21 @@ def make_store(store: Store, place: Place, making: Making, number: int) -> None:
         guards = tuple(g for g in place.guards if g in over)
         values = _reduced_values(store, indices, reduced, guards, place, making)
     else:
-        values = tuple(value_of(e, place, making) for e in store.values)
+        values = tuple(value_of(e, place, making) for e in _contracted(store))
     if register is not None:
         _assign(register, indices, values, plain, making, number)
     else:
         _write(store, indices, values, plain, place, making)
+
+
+def _contracted(store: Store) -> tuple[Expr, ...]:
+    """The values, f[i] + a*b being one multiply-add: a reduction may round it once."""
+    match associative_operator(store.buffer, store.indices, store.values):
+        case "add", (Binary(op="mul", a=a, b=b, dtype=dtype),) if dtype in (f32, f64):
+            current = Load(store.buffer, store.indices, 0, dtype)
+            return (Call("fma", (a, b, current), dtype),)
+        case _:
+            return store.values
 
 
 def atomic_update(

@@ -16,6 +16,7 @@
     value  = an expression of ir/expr.py over names, with no Load in it, or
            | Reduce(op, term, lane)                       the term combined along one lane
            | Dot(a, b, acc, lane)                         acc + sum over lane of a*b
+           | RandomRow(seed, first, lane)                 random_uniform(seed, first + lane)
 
 A vectorized loop is a `Lane`: one axis of a tile, a name that stands for 0, 1, ..., extent - 1.  An
 expression is written as if it were scalar, and *is* a tile whose axes are the lanes that it is free
@@ -30,7 +31,7 @@ from typing import Literal, TypeAlias
 
 from tensorlang.ir.expr import Expr, Name, Var
 from tensorlang.ir.interning import node
-from tensorlang.ir.types import DType, index
+from tensorlang.ir.types import DType, f32, index
 from tensorlang.ir.walk import fold
 
 Operator: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
@@ -90,6 +91,18 @@ class Dot(Expr):
         self._set(self.acc.dtype, self.a, self.b, self.acc, self.lane)
         free = self.a.free | self.b.free
         object.__setattr__(self, "free", (free - self.lane.free) | self.acc.free)
+
+
+@node
+class RandomRow(Expr):
+    """random_uniform(seed, first + lane), neither of which varies: one Philox makes four of it."""
+
+    seed: Expr
+    first: Expr
+    lane: Expr
+
+    def __post_init__(self) -> None:
+        self._set(f32, self.seed, self.first, self.lane)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,10 +5,10 @@ from functools import reduce
 
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction, in_bounds, with_lane
-from tensorlang.backends.triton.tiles import Access, Lane, Memory, Part, Read
-from tensorlang.ir.expr import Cast, Expr, Load, Name, Promise, Var
+from tensorlang.backends.triton.tiles import Access, Lane, Memory, Part, RandomRow, Read
+from tensorlang.ir.expr import Call, Cast, Expr, Load, Name, Promise, Var
 from tensorlang.ir.linear import expanded, to_expr, to_linear
-from tensorlang.ir.types import index
+from tensorlang.ir.types import f32, i64, index
 from tensorlang.ir.walk import fold, loads_of
 
 
@@ -23,6 +23,8 @@ def value_of(e: Expr, place: Place, making: Making) -> Expr:
                 return _load(node, tuple(operands), place, making)
             case Promise():
                 return operands[0]
+            case Call(function="random_uniform"):
+                return _random(operands[0], operands[1], making)
             case _:
                 same = all(a is b for a, b in zip(operands, node.children, strict=True))
                 return node if same else node.rebuild(tuple(operands))
@@ -32,6 +34,19 @@ def value_of(e: Expr, place: Place, making: Making) -> Expr:
         # In the order in which they are written, which is not that of `fold`.
         fold(load, step, memo)
     return fold(e, step, memo)
+
+
+def _random(seed: Expr, at: Expr, making: Making) -> Expr:
+    """Random numbers: of consecutive words of one stream where `at` is a number plus a lane."""
+    position = at.a if isinstance(at, Cast) and at.dtype is i64 else at
+    lanes = making.lanes.of(position)
+    if position.dtype is index and len(lanes) == 1 and not making.lanes.of(seed):
+        [lane] = lanes
+        form = expanded(to_linear(making.expand(position)))
+        first = to_expr(form.without(lane.var))
+        if form.terms.get(lane.var) == 1 and not making.lanes.of(first):
+            return RandomRow(seed, Cast(i64, first), lane.var)
+    return Call("random_uniform", (seed, at), f32)
 
 
 def _load(load: Load, indices: tuple[Expr, ...], place: Place, making: Making) -> Expr:
