@@ -284,18 +284,22 @@ def row_a_program(pipeline: Pipeline, warps: int) -> Schedule:
 
 
 def row_in_passes(pipeline: Pipeline, *, chunk: int, warps: int, programs: int) -> Schedule:
-    """Softmax of rows that registers cannot hold: three passes over a row that stays in the L2.
+    """Softmax of rows that registers cannot hold: two passes over a row that stays in the L2.
 
-    Few enough programs run that the rows in flight fit the cache; only the first pass goes to
-    memory.  Each pass takes `chunk` elements at a time.
+    The first takes the max and the sum at once, `chunk` elements at a time, mending the sum when
+    the max grows.  Few enough programs run that the rows in flight fit the cache: the second pass
+    finds its row there.
     """
     s = Schedule(pipeline)
     s["y"].split(i, "turn", "program", programs).split(j, "jo", "ji", chunk)
     s["y"].reorder("program", "turn", "jo", "ji").gpu_blocks("program").gpu_warps(warps)
     s["y"].vectorize("ji")
-    for func in ("top", "total"):
-        s[func].compute_at("y", "turn").update(0).split("k", "ko", "ki", chunk).vectorize("ki")
+    s["top"].compute_at("y", "turn").update(0).vectorize("k")
+    total = s["total"].compute_at("y", "turn").update(0).split("k", "ko", "ki", chunk)
+    total.reorder("ko", i, "ki").vectorize("ki")
+    s["top"].rolling_update("total", "ko")
     s["x"].cache("evict_last")
+    s["y"].cache("evict_first")
     return s
 
 

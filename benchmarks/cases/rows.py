@@ -17,6 +17,7 @@ from benchmarks.peers import rows as peers
 LENGTHS = (1024, 4096, 16384)
 WARPS = {1024: 1, 4096: 2, 16384: 8}
 TUNE = (1, 2, 4, 8, 16)
+LONG = ((4096, 4), (4096, 8), (8192, 8), (8192, 16), (16384, 16), (16384, 32))
 EPS, RATE = 1e-5, 0.1
 
 
@@ -115,22 +116,24 @@ def _residual(place: Place, m: int, n: int) -> Case:
 def _long_softmax(place: Place) -> Case:
     m, n, chunk = (3, 128, 32) if place.dry else (4096, 65536, 8192)
 
-    def contender(chunk: int, warps: int, variant: str = "") -> Contender:
+    def contender(chunk: int, warps: int, each: int, variant: str = "") -> Contender:
+        """`each`: programs on one multiprocessor."""
+
         def made() -> Any:
             pipeline = schedules.softmax(tl.bf16)
             return pipeline, schedules.row_in_passes(
-                pipeline, chunk=chunk, warps=warps, programs=sms_of(place)
+                pipeline, chunk=chunk, warps=warps, programs=each * sms_of(place)
             )
 
         return ours(made, variant)
 
     found = [
-        contender(chunk, 16),
+        contender(chunk, 16, 1),
         by_hand(lambda x: peers.long_softmax(sms_of(place), chunk, 16)(x)),
     ]
     if place.tune:
-        choices = ((4096, 8), (8192, 8), (16384, 16), (16384, 32))
-        found += [contender(c, w, f"{c} w{w}") for c, w in choices]
+        choices = [(c, w, n) for c, w in LONG for n in (1, 2, 3, 4) if w * n <= 64]
+        found += [contender(*choice, variant="{} w{} x{}".format(*choice)) for choice in choices]
     return _case(
         place, f"softmax {m}x{n}", ((m, n),), _softmax_of, found, moved=2 * m * n, quick=True
     )

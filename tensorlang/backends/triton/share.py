@@ -47,6 +47,7 @@ class _Scope:
     is_loop: bool
     out: list[Tile] = field(default_factory=list[Tile])
     values: dict[Expr, Var] = field(default_factory=dict[Expr, Var])
+    reads: dict[tuple[object, ...], str] = field(default_factory=dict[tuple[object, ...], str])
 
 
 class _Sharing:
@@ -84,9 +85,7 @@ class _Sharing:
             case Bind():
                 self.bind(tile)
             case Read():
-                at, mask = self.accessed(tile.at, tile.mask)
-                # Not moved before its loop: that it is in bounds may be known only inside.
-                self.put(replace(tile, at=at, mask=mask))
+                self.read(tile)
             case Write():
                 at, mask, value = self.accessed(tile.at, tile.mask, tile.value)
                 self.put(replace(tile, at=at, mask=mask, value=value))
@@ -112,6 +111,19 @@ class _Sharing:
             self.level[loop] = self.here
         self.block(tiles)
         return tuple(self.scopes.pop().out)
+
+    def read(self, tile: Read) -> None:
+        at, mask = self.accessed(tile.at, tile.mask)
+        key = (at.pointer, at.parts, mask, self.lanes.of_name(tile.name))
+        held = next((scope.reads[key] for scope in self.scopes if key in scope.reads), None)
+        if held is not None:
+            # Two Funcs read the same elements of an Input, whose values stay.
+            self.renamed[tile.name] = Var(held, at.dtype)
+            return
+        # Not moved before its loop: that it is in bounds may be known only inside.
+        self.put(replace(tile, at=at, mask=mask))
+        if at.memory.constant:
+            self.scopes[-1].reads[key] = tile.name
 
     def bind(self, tile: Bind) -> None:
         [value] = self.rewrite(tile.value, is_bound=True)
