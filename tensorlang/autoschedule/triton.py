@@ -10,7 +10,7 @@ Each root Func becomes a kernel of one of four shapes:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, prod
 
 from tensorlang.algorithm import Algorithm, FuncRecord
 from tensorlang.autoschedule.analysis import Contraction, contraction_of, is_reduction
@@ -60,14 +60,16 @@ _TILES = (
 )
 
 
-def choose_tile(m: int, n: int, target: Target) -> Tile:
+def choose_tile(m: int, n: int, target: Target, products: int = 1) -> Tile:
     """The tile with the least time: waves of programs over the chip, each as long as its tile.
 
     A smaller tile loads more per operation, so it is charged for its perimeter.
+
+    Args: products: how many matrices of m rows and n columns there are.
     """
 
     def cost(tile: Tile) -> float:
-        programs = ceil(m / tile.rows) * ceil(n / tile.columns)
+        programs = products * ceil(m / tile.rows) * ceil(n / tile.columns)
         waves = ceil(programs / target.sms)
         perimeter = (tile.rows + tile.columns) / (tile.rows * tile.columns)
         return waves * tile.rows * tile.columns * (1 + 24 * perimeter)
@@ -121,7 +123,8 @@ class _Kernels:
         names = dict(zip(inner.dims, home, strict=True))
         pure = dict(zip((v or "" for v in update.pure), inner.dims, strict=True))
         row, column = (names[pure[vars[-1]]] for vars in (product.rows, product.columns))
-        tile = choose_tile(shape[row], shape[column], self.target)
+        products = prod(n for v, n in shape.items() if v not in (row, column))
+        tile = choose_tile(shape[row], shape[column], self.target, products)
         tile = replace(tile, depth=tile.depth * 2 // max(product.bytes_a, product.bytes_b))
         stage = self.schedule[func.name]
         others = [v for v in func.dims if v not in (row, column)]

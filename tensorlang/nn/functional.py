@@ -4,35 +4,98 @@ Every function runs on the CPU as C and on a GPU as Triton, has gradients, and i
 torch.compile.  What torch takes and these do not is refused by name.
 """
 
-from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 from tensorlang import arrays
-from tensorlang.errors import DefinitionError
 from tensorlang.nn import activation as _activation
 from tensorlang.nn import dropout as _dropout
 from tensorlang.nn import embedding as _embedding
-from tensorlang.nn import linear as _linear
-from tensorlang.nn import normalization as _normalization
 from tensorlang.nn import rotary as _rotary
 from tensorlang.nn import softmax as _softmax
 from tensorlang.nn.attention import flash, masked_attention
+from tensorlang.nn.functions.arguments import as_matrix, in_autocast, refused
+from tensorlang.nn.functions.convolution import (
+    BatchNorm,
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from tensorlang.nn.functions.matmul import bmm, grouped_mm, linear
+from tensorlang.nn.functions.normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
+)
+from tensorlang.nn.functions.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from tensorlang.nn.schedules import rows
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
+__all__ = [
+    "BatchNorm",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "attention",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
+    "bmm",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "cross_entropy",
+    "dropout",
+    "embedding",
+    "geglu",
+    "gelu",
+    "group_norm",
+    "grouped_mm",
+    "instance_norm",
+    "layer_norm",
+    "linear",
+    "log_softmax",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "relu",
+    "rms_norm",
+    "rope",
+    "scaled_dot_product_attention",
+    "silu",
+    "softmax",
+    "swiglu",
+]
+
 _activated = custom_op("tensorlang::activation", _activation.activation)
 _gated = custom_op("tensorlang::gate", _activation.gate)
-_layer_norm = custom_op(
-    "tensorlang::layer_norm", _normalization.layer_norm, params={"eps": float}, schedules=rows
-)
-_rms_norm = custom_op(
-    "tensorlang::rms_norm", _normalization.rms_norm, params={"eps": float}, schedules=rows
-)
 _soft_max = custom_op("tensorlang::softmax", _softmax.softmax, schedules=rows)
 _cross_entropy = custom_op("tensorlang::cross_entropy", _softmax.cross_entropy)
-_linear_op = custom_op("tensorlang::linear", _linear.linear)
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
 _attention_op = custom_op("tensorlang::attention", masked_attention, schedules=flash)
@@ -53,7 +116,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x * P(a standard normal number is at most x); approximate="tanh": to three digits."""
     kinds = {"none": "gelu", "tanh": "gelu_tanh"}
     if approximate not in kinds:
-        raise _refused("gelu", f"approximate={approximate!r}", 'use "none" or "tanh"')
+        raise refused("gelu", f"approximate={approximate!r}", 'use "none" or "tanh"')
     return _elementwise(input, kinds[approximate])
 
 
@@ -81,51 +144,6 @@ def log_softmax(
     return _normalized_exp(input, dim, dtype, True)
 
 
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions"""
-    input = _in_autocast(input, torch.float32)
-    x, *rest = _as_rows("layer_norm", input, normalized_shape, weight, bias)
-    return _layer_norm(x, *rest, float(eps)).reshape(input.shape)
-
-
-def rms_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
-) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) * weight over the last dimensions; eps: by default the dtype's"""
-    x, *rest = _as_rows("rms_norm", input, normalized_shape, weight)
-    wide = torch.float64 if input.dtype == torch.float64 else torch.float32
-    least = torch.finfo(wide).eps if eps is None else float(eps)
-    return _rms_norm(x, *rest, least).reshape(input.shape)
-
-
-def linear(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    *,
-    activation: str = "none",
-    residual: Tensor | None = None,
-) -> Tensor:
-    """activation(x @ weight.T + bias) + residual, in one kernel
-
-    Args: activation: "none", "relu", "silu", "gelu" or "gelu_tanh".
-    """
-    input, weight, bias, residual = (_in_autocast(t) for t in (input, weight, bias, residual))
-    shape = (*input.shape[:-1], weight.shape[0])
-    if residual is not None:
-        residual = _rows(residual.expand(shape))
-    return _linear_op(_rows(input), weight, bias, residual, activation).reshape(shape)
-
-
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -138,15 +156,15 @@ def cross_entropy(
 ) -> Tensor:
     """-weight[t] * log_softmax(x)[t] for the class t of each row, averaged over weights"""
     if target.is_floating_point() or size_average is not None or reduce is not None:
-        raise _refused(
+        raise refused(
             "cross_entropy",
             "probabilities as targets, size_average and reduce",
             "give class numbers, and reduction=",
         )
-    input = _in_autocast(input, torch.float32)
+    input = in_autocast(input, torch.float32)
     classes = 0 if input.ndim == 1 else 1
     x = input.movedim(classes, -1)
-    flat, at = _rows(x), target.reshape(-1)
+    flat, at = as_matrix(x), target.reshape(-1)
     loss = _cross_entropy(flat, at, weight, int(ignore_index), float(label_smoothing))
     if reduction == "none":
         return loss.reshape(target.shape)
@@ -206,9 +224,9 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(Q K^T * scale + mask) V; a query that sees no key gives 0"""
     if dropout_p:
-        raise _refused("scaled_dot_product_attention", "dropout_p", "drop in a layer of its own")
+        raise refused("scaled_dot_product_attention", "dropout_p", "drop in a layer of its own")
     if is_causal and attn_mask is not None:
-        raise _refused("scaled_dot_product_attention", "attn_mask and is_causal", "give one")
+        raise refused("scaled_dot_product_attention", "attn_mask and is_causal", "give one")
     causal = "top_left" if is_causal else ""
     if not enable_gqa and query.shape[:-2] != key.shape[:-2]:
         heads = torch.broadcast_shapes(*(t.shape[:-2] for t in (query, key, value)))
@@ -246,7 +264,7 @@ def attention(
         window: how many keys before and after a query it sees; -1: all.
         softcap: c * tanh(score / c), where not 0.
     """
-    query, key, value = (_in_autocast(t) for t in (query, key, value))
+    query, key, value = (in_autocast(t) for t in (query, key, value))
     q, k, v = (t.reshape(-1, *_as_heads(t).shape[-3:]) for t in (query, key, value))
     if bias is not None:
         bias = bias.expand(*query.shape[:-1], key.shape[-2])
@@ -277,43 +295,8 @@ def _elementwise(x: Tensor, kind: str) -> Tensor:
 def _normalized_exp(x: Tensor, dim: int | None, dtype: Any, logarithm: bool) -> Tensor:
     if dim is None:
         dim = 0 if x.ndim in (0, 1, 3) else 1
-    x = _in_autocast(x, torch.float32)
+    x = in_autocast(x, torch.float32)
     last = (x[None] if x.ndim == 0 else x).movedim(dim, -1)
     known = "" if dtype is None else getattr(arrays.dtype_of_torch(dtype), "name", "")
-    made = _soft_max(_rows(last), logarithm, known)
+    made = _soft_max(as_matrix(last), logarithm, known)
     return made.reshape(last.shape).movedim(-1, dim).reshape(x.shape)
-
-
-def _rows(x: Tensor) -> Tensor:
-    """All dimensions but the last as one, which an extent of 0 does not tell."""
-    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
-
-
-def _as_rows(
-    name: str, x: Tensor, normalized_shape: Sequence[int], *rest: Tensor | None
-) -> list[Tensor | None]:
-    """The last dimensions as one, of x and of what is as large as they are."""
-    last = tuple(normalized_shape)
-    if tuple(x.shape[x.ndim - len(last) :]) != last:
-        raise _refused(name, f"normalized_shape={last}", f"the last extents of {tuple(x.shape)}")
-    flat = [None if t is None else t.reshape(-1) for t in rest]
-    return [x.reshape(prod(x.shape[: x.ndim - len(last)]), prod(last)), *flat]
-
-
-def _in_autocast(x: Any, dtype: Any = None) -> Any:
-    """The tensor as torch.autocast wants it: in `dtype`, by default the low precision."""
-    if x is None or not x.is_floating_point() or x.dtype == torch.float64:
-        return x
-    device = x.device.type
-    if not torch.is_autocast_enabled(device):
-        return x
-    return x.to(torch.get_autocast_dtype(device) if dtype is None else dtype)
-
-
-def _refused(name: str, what: str, fix: str) -> DefinitionError:
-    return DefinitionError(
-        "not-supported",
-        f"{name} does not take {what}",
-        why="it has no definition here",
-        fix=fix,
-    )

@@ -1,11 +1,16 @@
-"""Linear layers with an epilogue: bias, activation, residual."""
+"""Matmuls with an epilogue, bias, activation, residual: of rows, of batches, and by groups."""
 
 from tensorlang.func import Func, Input
-from tensorlang.ir.types import DType
+from tensorlang.ir.expr import Size, Var
+from tensorlang.ir.functions import clamp
+from tensorlang.ir.types import DType, index
 from tensorlang.nn.activation import ACTIVATIONS
 from tensorlang.nn.numbers import K, M, N, i, j, over, wide
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import sum
+
+B, E = Size("B"), Size("E")
+b = Var("b")
 
 
 def linear(
@@ -26,3 +31,44 @@ def linear(
         value = value + w(inputs[-1][i, j])
     out[i, j] = x(value)
     return Pipeline("linear", inputs=inputs, outputs={out: [M, N]})
+
+
+def bmm(
+    x: DType, weight: DType, bias: DType | None, residual: DType | None, *, activation: str
+) -> Pipeline:
+    """out[b, i, j] = activation(sum(x[b, i, k] * weight[b, k, j], over=k) + bias[b, j])
+
+    And residual[b, i, j] is added.
+    """
+    w, k = wide(x), over("k", K)
+    X, W = Input("x", x, [B, M, K]), Input("weight", weight, [B, K, N])
+    product, out = Func("product"), Func("out")
+    product[b, i, j] = sum(w(X[b, i, k]) * w(W[b, k, j]), over=k)
+    inputs, value = [X, W], product[b, i, j]
+    if bias is not None:
+        inputs.append(Input("bias", bias, [B, N]))
+        value = value + w(inputs[-1][b, j])
+    value = ACTIVATIONS[activation](value)
+    if residual is not None:
+        inputs.append(Input("residual", residual, [B, M, N]))
+        value = value + w(inputs[-1][b, i, j])
+    out[b, i, j] = x(value)
+    return Pipeline("bmm", inputs=inputs, outputs={out: [B, M, N]})
+
+
+def grouped(x: DType, weight: DType, at: DType, bias: DType | None, *, activation: str) -> Pipeline:
+    """out[b, i, j] = activation(sum(x[b, i, k] * weight[at[b], k, j], over=k) + bias[at[b], j])
+
+    Block b of rows belongs to the group at[b] as a whole, so that a tile is one matmul.
+    """
+    w, k = wide(x), over("k", K)
+    X, W = Input("x", x, [B, M, K]), Input("weight", weight, [E, K, N])
+    A, product, out = Input("at", at, [B]), Func("product"), Func("out")
+    group = clamp(index(A[b]), 0, E - 1)
+    product[b, i, j] = sum(w(X[b, i, k]) * w(W[group, k, j]), over=k)
+    inputs, value = [X, W, A], product[b, i, j]
+    if bias is not None:
+        inputs.append(Input("bias", bias, [E, N]))
+        value = value + w(inputs[-1][group, j])
+    out[b, i, j] = x(ACTIVATIONS[activation](value))
+    return Pipeline("grouped", inputs=inputs, outputs={out: [B, M, N]})

@@ -133,7 +133,7 @@ def _backward(name: str, family: Family) -> Operator:
     )
 
     def gradient(dtypes: str, wrt: str, scalars: Sequence[Any]) -> tuple[Key, Pipeline]:
-        key = _dtypes_from(dtypes), tuple(scalars[: len(family.constants)])
+        key = _dtypes_from(dtypes), family.constant_values(scalars)
         return key, family.gradient(key, wrt)
 
     def run(

@@ -17,7 +17,13 @@ from tensorlang.torch.libraries import Tensor
 Scheduling = Callable[[Pipeline, str], Schedule | None]
 # The dtype of each tensor, None where it is not given, and the constants.
 Key = tuple[tuple[DType | None, ...], tuple[Any, ...]]
-_KINDS: dict[Any, str] = {int: "int", float: "float", bool: "bool", str: "str"}
+_KINDS: dict[Any, str] = {
+    int: "int",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    tuple[int, ...]: "int[]",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,8 @@ class Family:
     Args:
         make: the Pipeline for the dtypes of the tensors and the constants.
         tensors: the names of the tensors; whether each may be missing.
-        constants, params: name and kind ("int", "float", "bool", "str") of what else is given.
+        constants, params: name and kind ("int", "float", "bool", "str", "int[]") of what else is
+            given.
         schedule: the schedule of a Pipeline for a target; None: a formula.
     """
 
@@ -51,7 +58,12 @@ class Family:
     def key(self, tensors: Sequence[Tensor | None], scalars: Sequence[Any]) -> Key:
         """What chooses the Pipeline of a call."""
         dtypes = tuple(None if t is None else _dtype_of(t) for t in tensors)
-        return dtypes, tuple(scalars[: len(self.constants)])
+        return dtypes, self.constant_values(scalars)
+
+    def constant_values(self, scalars: Sequence[Any]) -> tuple[Any, ...]:
+        """The constants of a call; torch gives lists of numbers as lists."""
+        kinds = zip(self.constants, scalars, strict=False)
+        return tuple(tuple(value) if kind == "int[]" else value for (_, kind), value in kinds)
 
     def pipeline(self, key: Key) -> Pipeline:
         """The Pipeline of a call."""
@@ -132,7 +144,7 @@ def family_of(
                 "not-a-family",
                 f"{name!r} of {what.__name__} has no annotation that torch knows",
                 why="its arguments become those of an operator",
-                fix="annotate what comes after * with int, float, bool or str",
+                fix="annotate what comes after * with int, float, bool, str or tuple[int, ...]",
             )
     kinds = tuple((name, _KINDS[kind]) for name, kind in params.items())
     return Family(what, tuple(tensors), tuple(constants), kinds, schedule)

@@ -1,0 +1,198 @@
+"""Convolutions of any rank with an epilogue, and their transposes; then schedules.
+
+    padded[b, t, g, c] = x[b, t, g, c] inside, 0 around
+    acc[b, p, g, o]    = sum(padded[b, p*stride + r*dilation - before, g, c] * weight[g, o, c, r])
+    out                = activation((acc + bias) * scale + shift) + residual
+
+Channels are (group, channel of the group); they may come before or after the spatial dimensions.
+Every index is affine in p and r, so the gradients are gathered: that of x is again a convolution.
+"""
+
+from tensorlang.algorithm import FuncRecord
+from tensorlang.domain import RDom
+from tensorlang.func import Func, Input
+from tensorlang.ir.expr import Const, Expr, Operand, Size, Var
+from tensorlang.ir.functions import select
+from tensorlang.ir.types import DType
+from tensorlang.nn.activation import ACTIVATIONS
+from tensorlang.nn.numbers import wide
+from tensorlang.nn.windows import Ints, Windows, arranged, spatial, spatial_sizes, within
+from tensorlang.pipeline import Pipeline
+from tensorlang.reductions import sum
+from tensorlang.schedule import Schedule
+
+B, G, C, O = (Size(name) for name in "BGCO")  # noqa: E741 - outputs
+b, g, c, o = (Var(name) for name in "bgco")
+
+
+def conv(
+    x: DType,
+    weight: DType,
+    bias: DType | None,
+    scale: DType | None,
+    shift: DType | None,
+    residual: DType | None,
+    *,
+    extent: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    channels_last: bool,
+    activation: str,
+) -> Pipeline:
+    """out = activation((conv(x, weight) + bias) * scale + shift) + residual
+
+    Args:
+        x: [B, G, C, ...space], or with the channels last.
+        weight: [G, O, C, ...extent].
+        bias, scale, shift: [G, O]; scale and shift are a batch norm of the past.
+        residual: as large as the result.
+    """
+    windows = Windows(extent, stride, dilation, before, after)
+    shape, w = spatial_sizes(windows.rank), wide(x)
+    X = Input("x", x, arranged(B, [G, C], shape, channels_last))
+    W = Input("weight", weight, [G, O, C, *extent])
+    padded, acc, out = Func("padded"), Func("acc"), Func("out")
+    at, r = spatial(windows.rank, "p"), RDom("r", *extent, C)
+    inside, channel = list(r)[:-1], list(r)[-1]
+    read = arranged(b, [g, c], at, channels_last)
+    padded[read] = select(within(at, shape), X[read], 0)
+    point = arranged(b, [g, o], at, channels_last)
+    source = arranged(b, [g, channel], windows.points(at, inside), channels_last)
+    acc[point] = sum(w(padded[source]) * w(W[(g, o, channel, *inside)]), over=r)
+    size = arranged(B, [G, O], windows.counts(shape), channels_last)
+    inputs, value = _epilogue([X, W], acc[point], w, (bias, scale, shift), activation)
+    if residual is not None:
+        inputs.append(Input("residual", residual, size))
+        value = value + w(inputs[-1][point])
+    out[point] = x(value)
+    return Pipeline("conv", inputs=inputs, outputs={out: size})
+
+
+def conv_transpose(
+    x: DType,
+    weight: DType,
+    bias: DType | None,
+    *,
+    extent: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    padding: tuple[int, ...],
+    output_padding: tuple[int, ...],
+    channels_last: bool,
+    activation: str,
+) -> Pipeline:
+    """out[t] = activation(sum(x[(t + padding - r*dilation) / stride] * weight[r]) + bias)
+
+    A convolution of x with stride - 1 zeros between its points, so that what is read is affine:
+
+        spread[z] = x[z / stride] where stride divides z
+    """
+    rank, w = len(extent), wide(x)
+    shape = spatial_sizes(rank)
+    X = Input("x", x, arranged(B, [G, C], shape, channels_last))
+    W = Input("weight", weight, [G, C, O, *extent])
+    spread, acc, out = Func("spread"), Func("acc"), Func("out")
+    at, r = spatial(rank, "p"), RDom("r", *extent, C)
+    inside, channel = list(r)[:-1], list(r)[-1]
+    spread[arranged(b, [g, c], at, channels_last)] = _between(X, at, shape, stride, channels_last)
+    point = arranged(b, [g, o], at, channels_last)
+    source = [t - q * d + p for t, q, d, p in zip(at, inside, dilation, padding, strict=True)]
+    read = spread[arranged(b, [g, channel], source, channels_last)]
+    acc[point] = sum(w(read) * w(W[(g, channel, o, *inside)]), over=r)
+    lengths = zip(shape, stride, padding, dilation, extent, output_padding, strict=True)
+    size: list[Operand] = [
+        (n - 1) * s - 2 * p + d * (k - 1) + extra + 1 for n, s, p, d, k, extra in lengths
+    ]
+    inputs, value = _epilogue([X, W], acc[point], w, (bias, None, None), activation)
+    out[point] = x(value)
+    shape_of_out = arranged(B, [G, O], size, channels_last)
+    return Pipeline("conv_transpose", inputs=inputs, outputs={out: shape_of_out})
+
+
+def _between(x: Input, at: list[Var], shape: list[Size], stride: Ints, channels_last: bool) -> Expr:
+    """x at every stride-th point, 0 between and around."""
+    places: list[Expr] = [t // s if s > 1 else t for t, s in zip(at, stride, strict=True)]
+    present = within(places, shape)
+    for t, s in zip(at, stride, strict=True):
+        if s > 1:
+            present = present & (t % s == 0)
+    return select(present, x[arranged(b, [g, c], places, channels_last)], 0)
+
+
+def _epilogue(
+    inputs: list[Input],
+    value: Expr,
+    w: DType,
+    given: tuple[DType | None, DType | None, DType | None],
+    activation: str,
+) -> tuple[list[Input], Expr]:
+    """activation((value + bias) * scale + shift), of a channel each."""
+    for name, dtype in zip(("bias", "scale", "shift"), given, strict=True):
+        if dtype is not None:
+            inputs.append(Input(name, dtype, [G, O]))
+            factor = w(inputs[-1][g, o])
+            value = value * factor if name == "scale" else value + factor
+    return inputs, ACTIVATIONS[activation](value)
+
+
+# A tile: rows, columns, and the reduced values of one step.
+_ROWS, _COLUMNS, _DEPTH = 64, 128, 64
+# What is a sum of products, forward and in the gradients.
+_SUMS = ("acc", "grad_padded", "grad_weight_sum")
+
+
+def implicit_matmul(pipeline: Pipeline, target: str) -> Schedule | None:
+    """On Triton every sum is tiles of a matmul, forward and backward; taps are serial loops.
+
+    forward, x: pixels of one row of an image by channels, a dot for each tap and slice of channels
+    weight:     output channels by input channels, a dot for each row of pixels
+
+    None where it is not that: on C, and for the gradient of an epilogue.
+    """
+    funcs = {f.name: f for f in pipeline.algorithm.funcs}
+    if target != "triton" or any(not f.is_pure and f.name not in _SUMS for f in funcs.values()):
+        return None
+    if "acc" in funcs and "out" not in funcs:
+        return None
+    schedule = Schedule(pipeline)
+    for out, acc, channel in (("out", "acc", "o"), ("grad_x", "grad_padded", "c")):
+        if out in funcs and acc in funcs:
+            pixel = [v for v in funcs[acc].dims if v.startswith("p")][-1]
+            domain = _domain(funcs[acc])
+            (depth,) = (n for n, _, e in domain if not isinstance(e, Const))
+            _tiles(schedule, out, acc, (pixel, channel), depth)
+    if "grad_weight_sum" in funcs:
+        columns = funcs["grad_weight_sum"].dims[2]
+        depth = _domain(funcs["grad_weight_sum"])[-1][0]
+        _tiles(schedule, "grad_weight", "grad_weight_sum", ("o", columns), depth)
+    return schedule
+
+
+def _domain(func: FuncRecord) -> tuple[tuple[str, Expr, Expr], ...]:
+    domain = func.definitions[1].domain
+    return () if domain is None else domain.dims
+
+
+def _tiles(schedule: Schedule, out: str, acc: str, tile: tuple[str, str], depth: str) -> None:
+    """blocks of tiles of out { acc = 0; for all but depth { for slices of it: acc += dot }; out }
+
+    Both have the same dimensions; the later one of `tile` is the columns.
+    """
+    dims = schedule.state.funcs[acc].dims
+    own = dict(zip(dims, schedule.state.funcs[out].dims, strict=True))
+    lanes = sorted(tile, key=dims.index)
+    stage, blocks = schedule[out], [own[v] for v in dims if v not in tile]
+    inner = [f"{own[v]}_in" for v in lanes]
+    for v, lane, size in zip(lanes, inner, (_ROWS, _COLUMNS), strict=True):
+        stage.split(own[v], f"{own[v]}_out", lane, size)
+    blocks += [f"{own[v]}_out" for v in lanes]
+    stage.reorder(*blocks, *inner).gpu_blocks(*blocks).gpu_warps(4)
+    made = schedule[acc].compute_at(out, blocks[-1])
+    update = made.update(0).split(depth, f"{depth}_out", f"{depth}_in", _DEPTH)
+    others = [name for name, _, _ in _domain(schedule.state.funcs[acc]) if name != depth]
+    update.reorder(*others, f"{depth}_out", *lanes, f"{depth}_in").pipeline(f"{depth}_out", 3)
+    for one, loops in ((stage, inner), (made, lanes), (update, [*lanes, f"{depth}_in"])):
+        for loop in loops:
+            one.vectorize(loop)

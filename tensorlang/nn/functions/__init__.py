@@ -1,0 +1,1 @@
+"""What stands behind `tensorlang.nn.functional`, by kind: torch's signatures around operators."""
