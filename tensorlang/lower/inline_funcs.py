@@ -13,7 +13,6 @@ from tensorlang.ir.stmt import (
     Store,
     map_children,
     map_exprs,
-    touches,
     walk,
 )
 from tensorlang.ir.walk import rewrite, substitute
@@ -61,9 +60,10 @@ def _inline(stmt: Stmt, store: Store) -> Stmt:
             return substitute(store.values[e.component], dict(zip(names, e.indices, strict=True)))
         return e
 
+    def inlined(e: Expr) -> Expr:
+        return rewrite(e, rule, memo) if store.buffer in e.reads else e
+
     def visit(s: Stmt) -> Stmt:
-        if not touches(s, store.buffer):
-            return s
-        return map_children(map_exprs(s, lambda e: rewrite(e, rule, memo)), visit)
+        return map_children(map_exprs(s, inlined), visit)
 
     return visit(stmt)

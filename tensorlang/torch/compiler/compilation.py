@@ -1,0 +1,104 @@
+"""The steps from a captured graph to what is run, each from graph to graph or to regions of it.
+
+capture      aot_autograd: forward and backward as functional graphs (`capture.py`)
+rewrite      the same values by fewer or cheaper nodes (`rewrites/`)
+kinds        what each node is: view, computed, library, torch (`kinds.py`)
+regions      which nodes form one Pipeline (`regions.py`)
+translate    each region as an algorithm (`translation.py`, `definitions/`)
+schedule     what is computed where, and the kernel (`kernels.py`)
+emit         each region one call (`emission.py`)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorlang.torch.compiler.emission import (
+    Call,
+    emit,
+    numbers_of,
+    plain_graph,
+    symbol_nodes,
+)
+from tensorlang.torch.compiler.kernels import kernel_of
+from tensorlang.torch.compiler.kinds import kinds_of, writes
+from tensorlang.torch.compiler.nodes import (
+    GraphModule,
+    Node,
+    bytes_of,
+    fx,
+    hint,
+    meta_of,
+    tensor_of,
+)
+from tensorlang.torch.compiler.options import Options
+from tensorlang.torch.compiler.regions import Region, choose_regions
+from tensorlang.torch.compiler.report import GraphReport, RegionReport, note_graph
+from tensorlang.torch.compiler.running import Fused, first_line, tell_fallback
+from tensorlang.torch.compiler.translation import Translation, translate
+from tensorlang.torch.compiler.values import NoDefinitionError
+
+codegen: Any = fx.graph._BoxedCodeGen
+
+
+def compile_graph(module: GraphModule, options: Options, role: str) -> Callable[..., Any]:
+    """A function of a list of arguments, which it empties, for a functional graph of ATen.
+
+    Args: role: "inference", "forward" or "backward", for the report.
+    """
+    graph = module.graph
+    kinds = kinds_of(graph, products=options.products)
+    report = GraphReport.of(role, graph, kinds)
+    regions = [] if any(map(writes, graph.nodes)) else choose_regions(graph, kinds)
+    symbols = symbol_nodes(graph)
+    calls = [_call(module, region, symbols, options, report) for region in regions]
+    made = emit(graph, calls, kinds)
+    made.set_codegen(codegen())
+    note_graph(report)
+    return fx.GraphModule(module, made).forward
+
+
+def _call(
+    module: GraphModule,
+    region: Region,
+    symbols: dict[str, Node],
+    options: Options,
+    report: GraphReport,
+) -> Call:
+    """The call that computes a region: by its kernel, or by torch where there is none."""
+    about = RegionReport.of(region)
+    report.regions.append(about)
+    read = numbers_of(region)
+    try:
+        translation = translate(region)
+        about.algorithm = translation.algorithm
+        sizes = tuple(_size(name, symbols) for name in translation.sizes)
+        kernel = _compiled(region, translation, symbols, options)
+    except Exception as error:  # noqa: BLE001  (whatever it is, torch can run the region)
+        about.failure = first_line(error)
+        tell_fallback(f"a region of {len(region.nodes)} operators", about.failure)
+        return Call(region, _plain(module, region, read), read)
+    about.kernel = kernel
+    numbers = tuple(dict.fromkeys((*sizes, *read)))
+    name = translation.algorithm.name
+    fused = Fused(name, kernel, translation, _plain(module, region, numbers))
+    return Call(region, fused, numbers)
+
+
+def _plain(module: GraphModule, region: Region, numbers: Sequence[Node]) -> Callable[..., Any]:
+    return fx.GraphModule(module, plain_graph(region, numbers)).forward
+
+
+def _size(name: str, symbols: dict[str, Node]) -> Node:
+    if name not in symbols:
+        raise NoDefinitionError(f"the size {name} is no argument of the graph")
+    return symbols[name]
+
+
+def _compiled(
+    region: Region, translation: Translation, symbols: dict[str, Node], options: Options
+) -> Any:
+    algorithm = translation.algorithm
+    device = tensor_of((*region.inputs, *region.outputs)[0]).device.type
+    sizes = {s.name: hint(meta_of(symbols[s.name])) for s in algorithm.sizes if s.name in symbols}
+    moved = sum(map(bytes_of, (*region.inputs, *region.outputs)))
+    return kernel_of(algorithm, options.target_for(device), sizes, moved)

@@ -1,0 +1,172 @@
+"""What becomes of each node: its kind, and where torch keeps it, why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from tensorlang.errors import TensorlangError
+from tensorlang.torch.compiler.building import Builder
+from tensorlang.torch.compiler.definitions import CONTRACTIONS, CREATIONS, DEFINITIONS, VIEWS
+from tensorlang.torch.compiler.nodes import (
+    Graph,
+    Node,
+    arguments,
+    aten,
+    hint,
+    is_call,
+    is_getitem,
+    is_tensor,
+    meta_of,
+    tensor_of,
+    tensors_of,
+)
+from tensorlang.torch.compiler.values import NoDefinitionError
+from tensorlang.torch.libraries import torch
+
+
+class Kind(Enum):
+    """What a node is to a region."""
+
+    GIVEN = "an argument or a result of the graph"
+    VIEW = "the elements of another tensor: free wherever it is read"
+    CREATION = "made of nothing: made again wherever it is read"
+    COMPUTED = "has a definition, and is computed in a region"
+    LIBRARY = "a library computes it faster"
+    TORCH = "has no definition here, and torch computes it"
+    NUMBER = "a number or a symbol, computed by Python"
+
+
+# What a library computes, by choice: its kernels are tuned for each machine.
+LIBRARY: frozenset[Any] = frozenset(
+    {
+        *CONTRACTIONS,
+        aten.convolution.default,
+        aten.convolution_backward.default,
+        aten._scaled_dot_product_flash_attention_for_cpu.default,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
+        aten._scaled_dot_product_flash_attention.default,
+        aten._scaled_dot_product_flash_attention_backward.default,
+        aten._scaled_dot_product_efficient_attention.default,
+        aten._scaled_dot_product_efficient_attention_backward.default,
+        aten._scaled_dot_product_cudnn_attention.default,
+        aten._scaled_dot_product_cudnn_attention_backward.default,
+    }
+)
+# Products of fewer multiplications are computed in a region: a call to a library costs more.
+_SMALL_PRODUCT = 1 << 13
+DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The kind of a node.
+
+    Args:
+        why: the reason, for what torch keeps.
+        after: the random operator that has to run before this one.
+    """
+
+    kind: Kind
+    why: str = ""
+    after: Node = None
+
+
+def kinds_of(graph: Graph, *, products: str = "auto") -> dict[Node, Verdict]:
+    """The kind of every node.
+
+    Args: products: where matrix products are computed: "library", "region", or "auto".
+    """
+    found: dict[Node, Verdict] = {}
+    random: Node = None
+    for node in graph.nodes:
+        verdict = _verdict(node, found, products)
+        if is_random(node):
+            verdict, random = replace(verdict, after=random), node
+        found[node] = verdict
+    return found
+
+
+def is_random(node: Node) -> bool:
+    """Whether a node draws random numbers, so that its place among others like it matters."""
+    tags = getattr(node.target, "tags", ())
+    return torch.Tag.nondeterministic_seeded in tags
+
+
+def writes(node: Node) -> bool:
+    """Whether a node changes a tensor that it is given."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+def _verdict(node: Node, found: Mapping[Node, Verdict], products: str) -> Verdict:
+    if not is_call(node):
+        return Verdict(Kind.GIVEN)
+    if is_getitem(node):
+        source = found[node.args[0]]
+        if source.kind in (Kind.VIEW, Kind.COMPUTED):
+            return Verdict(source.kind)
+        return Verdict(Kind.LIBRARY if source.kind is Kind.LIBRARY else Kind.TORCH, source.why)
+    if isinstance(meta_of(node), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return Verdict(Kind.NUMBER)
+    if node.target in CONTRACTIONS and not _in_region(node, products):
+        return Verdict(Kind.LIBRARY)
+    if node.target not in DEFINITIONS:
+        if node.target in LIBRARY:
+            return Verdict(Kind.LIBRARY)
+        return Verdict(Kind.TORCH, f"{node.target} has no definition")
+    why = _refusal(node)
+    if why:
+        return Verdict(Kind.TORCH, why)
+    if node.target in VIEWS:
+        return Verdict(Kind.VIEW)
+    if node.target in CREATIONS or _is_free(node, found):
+        return Verdict(Kind.CREATION)
+    return Verdict(Kind.COMPUTED)
+
+
+def _is_free(node: Node, found: Mapping[Node, Verdict]) -> bool:
+    """Whether it is computed of nothing but numbers and what is made of nothing, as a mask is."""
+    made = (Kind.CREATION, Kind.NUMBER)
+    return is_tensor(node) and all(
+        found[_base(a, found)].kind in made or not isinstance(meta_of(a), torch.Tensor)
+        for a in arguments(node)
+    )
+
+
+def _base(node: Node, found: Mapping[Node, Verdict]) -> Node:
+    """The tensor whose elements a view has."""
+    while found[node].kind is Kind.VIEW:
+        node = node.args[0]
+    return node
+
+
+def _in_region(node: Node, products: str) -> bool:
+    if products != "auto":
+        return products == "region"
+    x, y = [a for a in arguments(node) if is_tensor(a)][-2:] if len(node.args) > 2 else node.args
+    work = hint(tensor_of(y).shape[-1])
+    for n in tensor_of(x).shape:
+        work *= hint(n)
+    return work <= _SMALL_PRODUCT
+
+
+def _refusal(node: Node) -> str:
+    """Why a node cannot be defined; empty where it can."""
+    tensors = [t for n in (node, *arguments(node)) for t in tensors_of(n)]
+    devices = {t.device for t in tensors}
+    if len(devices) > 1:
+        return "its tensors are on several devices"
+    if not devices or next(iter(devices)).type not in DEVICES:
+        return f"nothing is compiled for {', '.join(map(str, devices)) or 'no device'}"
+    if any(t.layout is not torch.strided or t.is_sparse for t in tensors):
+        return "it has tensors that are not dense"
+    try:
+        trial = Builder(DEFINITIONS)
+        for a in arguments(node):
+            if isinstance(meta_of(a), torch.Tensor):
+                trial.add_input(a)
+        trial.add(node)
+    except (NoDefinitionError, TensorlangError) as error:
+        return str(error).splitlines()[0]
+    return ""

@@ -1,0 +1,89 @@
+"""A compiled region as a function of tensors: what the graph that is run calls."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorlang.errors import TensorlangError
+from tensorlang.kernel import Kernel
+from tensorlang.torch.compiler.translation import Order, Translation
+from tensorlang.torch.libraries import Tensor
+
+
+class FallbackWarning(UserWarning):
+    """A part of a model runs as torch runs it, because it could not be compiled."""
+
+
+class Fused:
+    """The kernel of a region, and torch's own operators for when it fails.
+
+    Nothing that a region computes is written over, so that torch may begin again.
+
+    Args:
+        translation: the order of the dimensions of what is passed and returned.
+        plain: the same nodes, run by torch, from the same arguments.
+    """
+
+    def __init__(
+        self, name: str, kernel: Kernel, translation: Translation, plain: Callable[..., Any]
+    ) -> None:
+        # torch writes a graph as Python, and calls what it finds under these names.
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "tensorlang_regions"
+        self.kernel, self.plain = kernel, plain
+        self._sizes = translation.sizes
+        self._given = len(translation.inputs)
+        self._inputs = _moves(translation.inputs)
+        self._outputs = _moves([_back(order) for order in translation.outputs])
+        self._one = len(translation.outputs) == 1
+        self.failure: str = ""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The results of the region, one or a tuple.  Sizes follow the tensors."""
+        if self.failure:
+            return self.plain(*arguments)
+        try:
+            return self._run(arguments)
+        except (TensorlangError, RuntimeError, OSError, MemoryError) as error:
+            self.failure = first_line(error)
+            tell_fallback(self.__name__, self.failure)
+            return self.plain(*arguments)
+
+    def _run(self, arguments: tuple[Any, ...]) -> Any:
+        tensors = arguments[: self._given]
+        if self._inputs:
+            tensors = _moved(tensors, self._inputs)
+        if self._sizes:
+            sizes = dict(zip(self._sizes, map(int, arguments[self._given :]), strict=True))
+            made = self.kernel(*tensors, sizes=sizes)
+        else:
+            made = self.kernel(*tensors)
+        if not self._outputs:
+            return made
+        if self._one:
+            return _moved((made,), self._outputs)[0]
+        return _moved(made, self._outputs)
+
+
+def first_line(error: Exception) -> str:
+    """What went wrong, in a line."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def tell_fallback(what: str, why: str) -> None:
+    """Say that torch runs a part of a model."""
+    warnings.warn(f"{what} is run by torch: {why}", FallbackWarning, stacklevel=3)
+
+
+def _moves(orders: Sequence[Order]) -> tuple[Order | None, ...]:
+    """How each tensor is permuted; empty where none is."""
+    found = tuple(None if list(o) == sorted(o) else o for o in orders)
+    return found if any(found) else ()
+
+
+def _back(order: Order) -> Order:
+    return tuple(order.index(d) for d in range(len(order)))
+
+
+def _moved(tensors: Sequence[Tensor], orders: Sequence[Order | None]) -> tuple[Tensor, ...]:
+    return tuple([t if o is None else t.permute(o) for t, o in zip(tensors, orders, strict=True)])
