@@ -5,15 +5,15 @@ from math import pi, sqrt
 
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Expr
-from tensorlang.ir.functions import erf, maximum, sigmoid, tanh
+from tensorlang.ir.functions import erf, select, sigmoid, tanh
 from tensorlang.ir.types import DType
 from tensorlang.nn.numbers import M, i, wide
 from tensorlang.pipeline import Pipeline
 
 
 def relu(z: Expr) -> Expr:
-    """max(z, 0)"""
-    return maximum(z, 0)
+    """max(z, 0), whose slope at 0 is 0, as torch's"""
+    return select(z <= 0, 0, z)
 
 
 def silu(z: Expr) -> Expr:

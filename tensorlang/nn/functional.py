@@ -45,6 +45,21 @@ from tensorlang.nn.functions.pooling import (
     max_pool2d,
     max_pool3d,
 )
+from tensorlang.nn.functions.reductions import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    logsumexp,
+    mean,
+    prod,
+    sum,
+    topk,
+)
 from tensorlang.nn.schedules import rows
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
@@ -57,6 +72,12 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
     "attention",
     "avg_pool1d",
     "avg_pool2d",
@@ -70,6 +91,8 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "cross_entropy",
+    "cumprod",
+    "cumsum",
     "dropout",
     "embedding",
     "geglu",
@@ -80,16 +103,21 @@ __all__ = [
     "layer_norm",
     "linear",
     "log_softmax",
+    "logsumexp",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "mean",
+    "prod",
     "relu",
     "rms_norm",
     "rope",
     "scaled_dot_product_attention",
     "silu",
     "softmax",
+    "sum",
     "swiglu",
+    "topk",
 ]
 
 _activated = custom_op("tensorlang::activation", _activation.activation)

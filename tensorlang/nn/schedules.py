@@ -1,6 +1,9 @@
 """Schedules that several operators share."""
 
+from collections.abc import Mapping
+
 from tensorlang.algorithm import FuncRecord
+from tensorlang.ir.expr import Expr, Size
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
 
@@ -51,3 +54,56 @@ def _fresh(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def columns(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
+    """On Triton: out[a, b] of a reduction over rows, its lanes along columns, where those are many.
+
+    blocks of (part, a, columns) { for rows of the part: partial }    then the partial ones, merged
+
+    None where a formula is as good: on C, and where the columns are few.
+    """
+    if target != "triton" or sizes.get("B", 0) < _WARP:
+        return None
+    schedule = Schedule(pipeline)
+    ((out, _),) = pipeline.algorithm.outputs
+    reductions = [f for f in pipeline.algorithm.funcs if not f.is_pure]
+    if len(reductions) != 1:
+        return None
+    in_parts(schedule, out, reductions[0].name, sizes)
+    return schedule
+
+
+def in_parts(schedule: Schedule, out: str, total: str, sizes: Mapping[str, int]) -> None:
+    """total[.., b], read by out at its own point, as partial sums that run at once.
+
+    blocks (u, .., b_o) { for rows of part u: partial[u, .., b] }; blocks (.., b_o) { merge; out }
+    """
+    func = schedule.state.funcs[total]
+    domain = func.definitions[1].domain
+    assert domain is not None
+    row, *rest = domain.names
+    count = sizes.get(_name_of(domain.dims[0][2]), 1 << 13)
+    part = max(16, min(_LONGEST_PART, count // _PARTS))
+    *outer, column = schedule.state.funcs[out].dims
+    schedule[out].split(column, "columns", "lane", _LANES_OF_COLUMNS)
+    schedule[out].gpu_blocks(*outer, "columns").vectorize("lane").gpu_warps(1)
+    step = schedule[total].update(0).split(row, "part", "row_in", part)
+    partial = step.rfactor("part", "u")
+    stored = schedule[partial].in_(total)
+    *inner, last = func.dims
+    schedule[total].compute_at(out, "columns").vectorize(last)
+    schedule[total].update(0).reorder(*inner, "part", last).vectorize(last)
+    copy = schedule[stored].compute_root().split(last, "columns", "lane", _LANES_OF_COLUMNS)
+    copy.gpu_blocks("u", *inner, "columns").vectorize("lane").gpu_warps(1)
+    schedule[partial].compute_at(stored, "columns").vectorize(last)
+    update = schedule[partial].update(0).reorder("u", *inner, *rest, "row_in", last)
+    update.vectorize(last).pipeline("row_in", 4)
+
+
+# Lanes of one warp along columns, 16 bytes a thread; parts enough to fill a GPU, none of them long.
+_WARP, _LANES_OF_COLUMNS, _PARTS, _LONGEST_PART = 32, 256, 128, 128
+
+
+def _name_of(e: Expr) -> str:
+    return e.name if isinstance(e, Size) else ""

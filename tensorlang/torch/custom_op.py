@@ -40,8 +40,9 @@ def custom_op(
         name: "namespace::operator".
         what: a Pipeline; or a function from the dtype of each tensor (`DType | None` where one may
             be missing) and constants after `*` to the Pipeline for them.
-        schedules: by target, "c" or "triton"; or a function of a Pipeline and a target.  Where
-            there is none a formula makes it, as for the gradients.
+        schedules: by target, "c" or "triton"; or a function of a Pipeline and a target, which may
+            take the values of Sizes as well (near ones share a schedule).  Where there is none a
+            formula makes it, as for the gradients.
         params: name and type of the Params, where `what` is a function.
         outputs: how many there are, where `what` is a function; by default one.
         autocast: the dtype to which torch.autocast converts the tensors.
@@ -68,7 +69,11 @@ def _scheduling(
     if callable(schedules):
         return schedules
     chosen = dict(schedules or {})
-    return lambda pipeline, target: chosen.get(target) if pipeline is what else None
+
+    def find(pipeline: Pipeline, target: str) -> Schedule | None:
+        return chosen.get(target) if pipeline is what else None
+
+    return find
 
 
 def _forward(name: str, family: Family, count: int) -> Operator:

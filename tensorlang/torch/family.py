@@ -8,13 +8,15 @@ from typing import Any
 from tensorlang import arrays
 from tensorlang.autodiff import gradients
 from tensorlang.errors import DefinitionError
+from tensorlang.ir.expr import Size
 from tensorlang.ir.types import DType
 from tensorlang.kernel import Kernel
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 from tensorlang.torch.libraries import Tensor
 
-Scheduling = Callable[[Pipeline, str], Schedule | None]
+# From a Pipeline and a target, and the values of Sizes where it takes three arguments.
+Scheduling = Callable[..., Schedule | None]
 # The dtype of each tensor, None where it is not given, and the constants.
 Key = tuple[tuple[DType | None, ...], tuple[Any, ...]]
 _KINDS: dict[Any, str] = {
@@ -47,9 +49,7 @@ class Family:
     derived: dict[tuple[Key, str], Pipeline] = field(
         default_factory=dict[tuple[Key, str], Pipeline]
     )
-    kernels: dict[tuple[Pipeline, str], Kernel] = field(
-        default_factory=dict[tuple[Pipeline, str], Kernel]
-    )
+    kernels: dict[tuple[Any, ...], Kernel] = field(default_factory=dict[tuple[Any, ...], Kernel])
 
     @property
     def scalars(self) -> tuple[tuple[str, str], ...]:
@@ -94,17 +94,38 @@ class Family:
         names = {p.name for p in pipeline.algorithm.params}
         params = {name: value for name, value in params.items() if name in names}
         target = "triton" if any(t.is_cuda for t in tensors) else "c"
-        kernel = self._kernel(pipeline, target)
+        kernel = self._kernel(pipeline, target, _sizes_known(pipeline, tensors, sizes))
         result: Any = (kernel or pipeline)(*tensors, sizes=dict(sizes), **params)
         return (result,) if len(pipeline.algorithm.outputs) == 1 else result
 
-    def _kernel(self, pipeline: Pipeline, target: str) -> Kernel | None:
-        if (pipeline, target) not in self.kernels:
-            schedule = self.schedule(pipeline, target)
+    def _kernel(self, pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Kernel | None:
+        """One for each power of two of the Sizes, where the schedule asks for them on a GPU."""
+        sized = len(inspect.signature(self.schedule).parameters) == _WITH_SIZES
+        near = {n: value.bit_length() for n, value in sizes.items() if sized and target != "c"}
+        key = (pipeline, target, *near.items())
+        if key not in self.kernels:
+            arguments = (dict(sizes) if near else {},) if sized else ()
+            schedule = self.schedule(pipeline, target, *arguments)
             if schedule is None:
                 return None
-            self.kernels[pipeline, target] = pipeline.compile(schedule, target)
-        return self.kernels[pipeline, target]
+            self.kernels[key] = pipeline.compile(schedule, target)
+        return self.kernels[key]
+
+
+# How many arguments a function has that makes a schedule from a Pipeline, a target and Sizes.
+_WITH_SIZES = 3
+
+
+def _sizes_known(
+    pipeline: Pipeline, tensors: Sequence[Tensor], given: Mapping[str, int]
+) -> dict[str, int]:
+    """The Sizes that are given, or an extent of a tensor."""
+    found = dict(given)
+    for record, tensor in zip(pipeline.algorithm.inputs, tensors, strict=True):
+        for e, n in zip(record.shape, tensor.shape, strict=True):
+            if isinstance(e, Size):
+                found.setdefault(e.name, int(n))
+    return found
 
 
 def _dtype_of(tensor: Tensor) -> DType:

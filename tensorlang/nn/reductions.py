@@ -1,0 +1,105 @@
+"""Reductions, scans and selections of one dimension of (outer, reduced, inner), as torch's."""
+
+from collections.abc import Callable
+from math import inf
+
+from tensorlang.domain import RDom
+from tensorlang.func import Func, Input
+from tensorlang.ir.expr import Expr, Size, Var, as_expr
+from tensorlang.ir.functions import abs, clamp, exp, isnan, log, select
+from tensorlang.ir.types import DTYPES, DType, bool_, i64, index
+from tensorlang.nn.numbers import wide
+from tensorlang.pipeline import Pipeline
+from tensorlang.reductions import all, any, argmax, argmin, cumprod, cumsum, max, min, prod, sum
+
+A, B, N, K = (Size(name) for name in "ABNK")
+a, b, t = (Var(name) for name in "abt")
+# Those whose result has the dtype of what is reduced.
+_ORDERED: dict[str, Callable[..., Expr]] = {"amax": max, "amin": min}
+_ARGS: dict[str, Callable[..., Expr]] = {"argmax": argmax, "argmin": argmin}
+_SUMS: dict[str, Callable[..., Expr]] = {"sum": sum, "prod": prod}
+_TESTS: dict[str, Callable[..., Expr]] = {"any": any, "all": all}
+_SCANS: dict[str, Callable[..., Expr]] = {"cumsum": cumsum, "cumprod": cumprod}
+
+
+def reduce(x: DType, *, kind: str, out_dtype: str) -> Pipeline:
+    """out[a, b] = kind(x[a, :, b]): sum, prod, mean, amax, amin, argmax, argmin, any, all
+
+    NaN is largest and smallest; of equal ones the first is found.
+
+    Args: out_dtype: of the result of sum, prod and mean, in which they add, too, unless narrow.
+    """
+    X, r, total, out = Input("x", x, [A, N, B]), RDom("r", N), Func("total"), Func("out")
+    term = X[a, r, b]
+    if kind in _ORDERED:
+        total[a, b] = _ORDERED[kind](term, over=r)
+        out[a, b] = total[a, b]
+    elif kind in _ARGS:
+        total[a, b] = _ARGS[kind](term, over=r)
+        out[a, b] = total[a, b]
+    elif kind in _TESTS:
+        total[a, b] = _TESTS[kind](term, over=r)
+        out[a, b] = total[a, b]
+    else:
+        made = DTYPES[out_dtype]
+        w = wide(made) if made.is_float else made
+        total[a, b] = _SUMS["prod" if kind == "prod" else "sum"](w(term), over=r, dtype=w)
+        out[a, b] = made(total[a, b] / w(N) if kind == "mean" else total[a, b])
+    return Pipeline(kind, inputs=[X], outputs={out: [A, B]})
+
+
+def logsumexp(x: DType) -> Pipeline:
+    """out[a, b] = log(sum(exp(x[a, :, b])))
+
+    The largest is subtracted first, where it is finite, so that exp stays in range.
+    """
+    w = wide(x)
+    X, r, out = Input("x", x, [A, N, B]), RDom("r", N), Func("out")
+    top, total = Func("top"), Func("total")
+    top[a, b] = max(w(X[a, r, b]), over=r, initial=-inf)
+    base = select(abs(top[a, b]) == inf, 0, top[a, b])
+    total[a, b] = sum(exp(w(X[a, r, b]) - base), over=r)
+    out[a, b] = x(log(total[a, b]) + base)
+    return Pipeline("logsumexp", inputs=[X], outputs={out: [A, B]})
+
+
+def scan(x: DType, *, kind: str, out_dtype: str) -> Pipeline:
+    """out[a, n, b] = kind(x[a, :n + 1, b]): cumsum, cumprod"""
+    made = DTYPES[out_dtype]
+    w = wide(made) if made.is_float else made
+    X, r, run, out, n = Input("x", x, [A, N, B]), RDom("r", N), Func("run"), Func("out"), Var("n")
+    run[a, r, b] = _SCANS[kind](w(X[a, r, b]), over=r, dtype=w)
+    out[a, n, b] = made(run[a, n, b])
+    return Pipeline(kind, inputs=[X], outputs={out: [A, N, B]})
+
+
+def topk(x: DType, *, count: int, largest: bool) -> Pipeline:
+    """at[a, t, b] = where the t-th largest (or smallest) of x[a, :, b] is, for t < count
+
+    Each step takes the best of what comes after the last one taken: later in value, or equal and
+    later in place.  NaN is largest.
+    """
+    X, found, at = Input("x", x, [A, N, B]), Func("found"), Func("at")
+    steps = RDom("r", count, N)
+    step, place = steps
+
+    def precedes(p: Expr, q: Expr) -> Expr:
+        first, second = (p, q) if largest else (q, p)
+        larger = second < first
+        return larger | (isnan(first) & ~isnan(second)) if x.is_float else larger
+
+    value = X[a, place, b]
+    found[a, t, b] = i64(N)
+    before = found[a, step - 1, b]
+    last = X[a, _inside(before), b]
+    after = precedes(last, value) | (~precedes(value, last) & (i64(place) > before))
+    current = found[a, step, b]
+    better = (current == i64(N)) | precedes(value, X[a, _inside(current), b])
+    free = select(step == 0, as_expr(True, bool_), after)
+    found[a, step, b] = select(free & better, i64(place), current)
+    at[a, t, b] = found[a, t, b]
+    return Pipeline("topk", inputs=[X], outputs={at: [A, count, B]})
+
+
+def _inside(at: Expr) -> Expr:
+    return clamp(index(at), 0, N - 1)
