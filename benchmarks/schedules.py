@@ -186,20 +186,22 @@ def weights_first(pipeline: Pipeline, tile: Tile, *, parts: int = 1, depth: int 
     return s
 
 
-def padded(pipeline: Pipeline, tile: Tile) -> Schedule:
+def padded(pipeline: Pipeline, tile: Tile, *, sms: int) -> Schedule:
     """A matmul whose rows are no multiple of 16 bytes: operands are copied to rows that are.
 
     A row of 1023 elements cannot be read in wide loads nor through a descriptor; the copies cost
-    two passes over A and B, the tiles then run as if the sizes were even.
+    two passes over A and B, the tiles then run as if the sizes were even.  D is stored under a mask
+    while the operands of the program's next tile arrive.
     """
     s = Schedule(pipeline)
-    _tiles_in_groups(s, tile).gpu_blocks("t").gpu_warps(tile.warps)
-    s["D"].vectorize("ii").vectorize("ji")
-    for operand in ("A", "B"):
+    _tiles_in_groups(s, tile).split("t", "turn", "sm", sms).reorder("sm", "turn")
+    s["D"].gpu_blocks("sm").gpu_warps(tile.warps).vectorize("ii").vectorize("ji")
+    for operand, shape in (("A", (M, K)), ("B", (K, N))):
         copy = s[operand].in_("C")
         s[copy].compute_root().split("_1", "to", "ti", 1024).gpu_blocks("_0", "to").vectorize("ti")
+        s[copy].bound("_0", 0, shape[0]).bound("_1", 0, shape[1])
         s[copy].align_storage("_1", 64).load_with("descriptor")
-    _accumulate(s, "t", tile)
+    _accumulate(s, "turn", tile)
     return s
 
 

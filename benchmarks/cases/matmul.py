@@ -133,7 +133,7 @@ def _odd(place: Place) -> Case:
     def make(tile: Tile) -> Callable[[], Any]:
         def made() -> Any:
             pipeline = schedules.matmul(getattr(tl, place.half), transposed=False)
-            return pipeline, schedules.padded(pipeline, tile)
+            return pipeline, schedules.padded(pipeline, tile, sms=sms_of(place))
 
         return made
 

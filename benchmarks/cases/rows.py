@@ -16,6 +16,7 @@ from benchmarks.peers import rows as peers
 
 LENGTHS = (1024, 4096, 16384)
 WARPS = {1024: 1, 4096: 2, 16384: 8}
+WARPS_OF = {("softmax", 16384): 4, ("rms_norm_residual", 4096): 4}
 TUNE = (1, 2, 4, 8, 16)
 LONG = ((4096, 4), (4096, 8), (8192, 8), (8192, 16), (16384, 16), (16384, 32))
 EPS, RATE = 1e-5, 0.1
@@ -41,7 +42,7 @@ def _one_pass(place: Place, make: Callable[[Any], tl.Pipeline], n: int) -> list[
         return ours(made(warps), variant)
 
     tuned = TUNE if place.tune else ()
-    usual = WARPS.get(n, 4)
+    usual = WARPS_OF.get((make.__name__, n), WARPS.get(n, 4))
     return [contender(usual), by_formula(made(usual)), *(contender(w, f"w{w}") for w in tuned)]
 
 
@@ -114,7 +115,7 @@ def _residual(place: Place, m: int, n: int) -> Case:
 
 
 def _long_softmax(place: Place) -> Case:
-    m, n, chunk = (3, 128, 32) if place.dry else (4096, 65536, 8192)
+    m, n, chunk = (3, 128, 32) if place.dry else (4096, 65536, 16384)
 
     def contender(chunk: int, warps: int, each: int, variant: str = "") -> Contender:
         """`each`: programs on one multiprocessor."""
@@ -128,7 +129,7 @@ def _long_softmax(place: Place) -> Case:
         return ours(made, variant)
 
     found = [
-        contender(chunk, 16, 1),
+        contender(chunk, 16, 4),
         by_hand(lambda x: peers.long_softmax(sms_of(place), chunk, 16)(x)),
     ]
     if place.tune:

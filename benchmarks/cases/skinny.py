@@ -27,7 +27,7 @@ def cases(place: Place) -> list[Case]:
 
 
 def _gemv(place: Place, n: int, k: int) -> Case:
-    rows, step, warps = (4, 16, 4) if place.dry else (4, 512, 4)
+    rows, step, warps = (4, 16, 4) if place.dry else (2, 1024, 4)
 
     def make(rows: int, step: int, warps: int) -> Callable[[], Any]:
         def made() -> Any:
@@ -41,7 +41,7 @@ def _gemv(place: Place, n: int, k: int) -> Case:
     def contender(*choice: int, variant: str = "") -> Contender:
         return ours(make(*choice), variant, **shapes)
 
-    tuned = ((2, 1024, 4), (8, 256, 4), (4, 1024, 8), (1, 2048, 4)) if place.tune else ()
+    tuned = ((4, 512, 4), (8, 256, 4), (4, 1024, 8), (1, 2048, 4)) if place.tune else ()
     return _case(
         place,
         (1, n, k),

@@ -95,7 +95,7 @@ def build(launch: Launch) -> Kernel:
     }
     spans.loops.update(dict.fromkeys(serialised))
     placements = place_buffers(launch.body, spans)
-    making = Making(launch.memories, placements)
+    making = Making(launch.memories, placements, launch.exact)
     for name in launch.scalars:
         making.fresh(name)
     builder = _Builder(making, launch, spans)
@@ -315,7 +315,13 @@ class _Builder:
         )
         owner = (Var(PROGRAM), *(lane.var for lane in place.lanes))
         memory = Memory(
-            making.fresh(buffer.name), buffer.dtypes, mins, extents, buffer.fold, owner, place.lanes
+            making.fresh(buffer.name),
+            buffer.dtypes,
+            mins,
+            extents,
+            buffer.fold,
+            owner=owner,
+            outer=place.lanes,
         )
         fold = buffer.fold or (0,) * len(shape)
         kept = tuple(f or e for f, e in zip(fold, shape, strict=True))

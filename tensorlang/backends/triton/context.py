@@ -86,8 +86,13 @@ class Register:
 class Making:
     """The kernel being made: statements so far, the names in use, and where buffers live."""
 
-    def __init__(self, memories: Mapping[str, Memory], placements: Mapping[str, Placement]) -> None:
-        self.lanes = Lanes()
+    def __init__(
+        self,
+        memories: Mapping[str, Memory],
+        placements: Mapping[str, Placement],
+        exact: frozenset[str] = frozenset(),
+    ) -> None:
+        self.lanes, self.exact = Lanes(), exact
         self.out: list[Tile] = []
         self.memories = dict(memories)
         self.placements = placements

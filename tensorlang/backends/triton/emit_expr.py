@@ -139,7 +139,9 @@ class ExprPrinter:
                 return self._dot(e, frame)
             case RandomRow():
                 seed, first = (self.placed(x, ()).text for x in (e.seed, e.first))
-                return Text(f"rt.random_row({seed}, {first}, {self.extent(frame[0])})")
+                multiple = e.multiple if isinstance(e.multiple, int) else self.names[e.multiple]
+                width = self.extent(frame[0])
+                return Text(f"rt.random_row({seed}, {first}, {width}, {multiple})")
             case _:
                 raise InternalError(f"a {type(e).__name__} stands in tile IR")
 

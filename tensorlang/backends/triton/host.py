@@ -11,13 +11,14 @@ from tensorlang.backends.triton.partition import (
     HostLoop,
     HostStep,
     Workspace,
+    alignment,
 )
 from tensorlang.backends.triton.tiles import Kernel
 from tensorlang.errors import InternalError
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Name, Promise, Select, Unary
 from tensorlang.ir.facts import prove
 from tensorlang.ir.linear import integer
-from tensorlang.ir.stmt import Buffer, Program
+from tensorlang.ir.stmt import Program
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import fold
 
@@ -83,7 +84,8 @@ class HostText:
                 self._launch(next(self.kernels), depth)
 
     def _workspace(self, step: Workspace, depth: int) -> None:
-        aligned = {dim: n for dim in range(len(step.shape)) if (n := _alignment(step.buffer, dim))}
+        multiples = {dim: alignment(step.buffer, dim) for dim in range(len(step.shape))}
+        aligned = {dim: n for dim, n in multiples.items() if n > 1}
         pad = f", pad={aligned}" if aligned else ""
         folds = step.buffer.fold or (0,) * len(step.shape)
         sizes = [
@@ -174,11 +176,6 @@ class HostText:
 def _is_plain(e: Binary) -> bool:
     """Whether Python's own operator has the meaning: the divisor is a number that is not 0."""
     return e.op in ("floordiv", "mod") and isinstance(e.b, Const) and e.b.value != 0
-
-
-def _alignment(buffer: Buffer, dim: int) -> int:
-    """What the extent of a dimension is rounded up to in memory; 0 for nothing."""
-    return int(dict(buffer.hints).get(f"align{dim}", 0))
 
 
 _ODD = ("inf", "-inf", "nan")

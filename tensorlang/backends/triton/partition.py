@@ -75,13 +75,17 @@ HostStep: TypeAlias = HostLet | HostIf | HostLoop | Workspace | Launch
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Outside:
-    """What the host has at a point: its scalars, what it knows of them, and the buffers."""
+    """What the host has at a point: its scalars, what it knows of them, and the buffers.
+
+    Args: inputs, outputs: those buffers that a caller gives.
+    """
 
     scalars: Mapping[str, DType]
     values: Mapping[str, Expr]
     facts: Knowledge
     buffers: Mapping[str, Buffer]
     inputs: frozenset[str]
+    outputs: frozenset[str]
 
     def with_scalar(self, name: str, dtype: DType, facts: Knowledge) -> "_Outside":
         return replace(self, scalars={**self.scalars, name: dtype}, facts=facts)
@@ -95,10 +99,10 @@ def partition(program: Program) -> tuple[HostStep, ...]:
     scalars = {size.name: size.dtype for size in program.sizes}
     scalars |= {param.name: param.dtype for param in program.params}
     buffers = {b.name: b for b in (*program.inputs, *program.outputs)}
+    facts = knowledge_of(size.name for size in program.sizes)
     inputs = frozenset(b.name for b in program.inputs)
-    outside = _Outside(
-        scalars, {}, knowledge_of(size.name for size in program.sizes), buffers, inputs
-    )
+    outputs = frozenset(b.name for b in program.outputs)
+    outside = _Outside(scalars, {}, facts, buffers, inputs, outputs)
     return tuple(_Partition(program.name).steps(program.body, outside, ()))
 
 
@@ -153,7 +157,7 @@ class _Partition:
         written = {s.buffer for s in walk(stmt) if isinstance(s, Store)}
         read = {load.buffer for s in walk(stmt) for load in loads_of(*exprs_of(s))}
         memories = {
-            name: _memory(buffer, name in outside.inputs, name not in written)
+            name: _memory(buffer, outside, constant=name not in written)
             for name, buffer in outside.buffers.items()
             if name in written | read
         }
@@ -187,21 +191,29 @@ def _substituted(stmt: Stmt, name: str, value: Expr) -> Stmt:
     return map_children(made, lambda s: _substituted(s, name, value))
 
 
-def _memory(buffer: Buffer, is_input: bool, constant: bool) -> Memory:
-    origin = () if is_input else tuple(d.min for d in buffer.dims)
+def _memory(buffer: Buffer, outside: _Outside, *, constant: bool) -> Memory:
+    origin = () if buffer.name in outside.inputs else tuple(d.min for d in buffer.dims)
     extents = tuple(d.extent for d in buffer.dims)
     hints = dict(buffer.hints)
+    is_given = buffer.name in outside.inputs | outside.outputs
+    padding = [1 if is_given else alignment(buffer, dim) for dim in range(len(buffer.dims))]
     return Memory(
         buffer.name,
         buffer.dtypes,
         origin,
         extents,
         buffer.fold,
+        tuple(padding),
         constant=constant,
         load_with=str(hints.get("load_with", "pointer")),
         store_with=str(hints.get("store_with", "pointer")),
         cache=str(hints.get("cache", "")),
     )
+
+
+def alignment(buffer: Buffer, dim: int) -> int:
+    """What the extent of a dimension is rounded up to in memory; 1 for nothing."""
+    return int(dict(buffer.hints).get(f"align{dim}", 1))
 
 
 def has_grid(stmt: Stmt) -> bool:

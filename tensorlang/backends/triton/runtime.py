@@ -313,11 +313,6 @@ def approx_erf(x):
 
 
 @triton.jit
-def _mul_hi(a, b):
-    return ((a.to(tl.uint64) * b) >> 32).to(tl.uint32)
-
-
-@triton.jit
 def _philox(seed, counter):
     """The four words of Philox-4x32-7 at a counter below 2^64 under the key `seed`."""
     key = seed.to(tl.uint64)
@@ -328,14 +323,12 @@ def _philox(seed, counter):
     c2 = c0 & 0
     c3 = c0 & 0
     for _ in tl.static_range(7):
-        high0 = _mul_hi(c0, 0xD2511F53)
-        high2 = _mul_hi(c2, 0xCD9E8D57)
-        low0 = c0 * 0xD2511F53
-        low2 = c2 * 0xCD9E8D57
-        c0 = high2 ^ c1 ^ k0
-        c1 = low2
-        c2 = high0 ^ c3 ^ k1
-        c3 = low0
+        product0 = c0.to(tl.uint64) * 0xD2511F53
+        product2 = c2.to(tl.uint64) * 0xCD9E8D57
+        c0 = (product2 >> 32).to(tl.uint32) ^ c1 ^ k0
+        c1 = product2.to(tl.uint32)
+        c2 = (product0 >> 32).to(tl.uint32) ^ c3 ^ k1
+        c3 = product0.to(tl.uint32)
         k0 = k0 + 0x9E3779B9
         k1 = k1 + 0xBB67AE85
     return c0, c1, c2, c3
@@ -356,13 +349,21 @@ def random_uniform(seed, index):
 
 
 @triton.jit
-def random_row(seed, first, WIDTH: tl.constexpr):
-    """random_uniform(seed, first + [0, WIDTH)): every word of a counter is used where it can be."""
-    if WIDTH < 4:
+def _aligned_row(seed, first, WIDTH: tl.constexpr):
+    """random_uniform(seed, first + [0, WIDTH)), `first` a multiple of 4: every word is used."""
+    c0, c1, c2, c3 = _philox(seed, (first >> 2) + tl.arange(0, WIDTH // 4))
+    return _unit(tl.reshape(tl.join(tl.join(c0, c2), tl.join(c1, c3)), (WIDTH,)))
+
+
+@triton.jit
+def random_row(seed, first, WIDTH: tl.constexpr, MULTIPLE: tl.constexpr):
+    """random_uniform(seed, first + [0, WIDTH)), `first` being a multiple of MULTIPLE."""
+    if MULTIPLE % 4 == 0 and WIDTH >= 4:
+        row = _aligned_row(seed, first, WIDTH)
+    elif WIDTH < 4:
         row = random_uniform(seed, first + tl.arange(0, WIDTH))
     elif first % 4 == 0:
-        c0, c1, c2, c3 = _philox(seed, (first >> 2) + tl.arange(0, WIDTH // 4))
-        row = _unit(tl.reshape(tl.join(tl.join(c0, c2), tl.join(c1, c3)), (WIDTH,)))
+        row = _aligned_row(seed, first, WIDTH)
     else:
         row = random_uniform(seed, first + tl.arange(0, WIDTH))
     return row

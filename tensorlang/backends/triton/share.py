@@ -23,6 +23,7 @@ from tensorlang.backends.triton.tiles import (
     Kernel,
     Lanes,
     Loop,
+    RandomRow,
     Read,
     Reduce,
     ReduceFirst,
@@ -170,7 +171,7 @@ class _Sharing:
         memo: dict[Expr, Expr] = {}
 
         def step(e: Expr, operands: list[Expr]) -> Expr:
-            if isinstance(e, Dot | Reduce):
+            if isinstance(e, Dot | RandomRow | Reduce):
                 operands[-1] = e.lane
             same = all(a is b for a, b in zip(operands, e.children, strict=True))
             made = e if same else e.rebuild(tuple(operands))
@@ -310,6 +311,6 @@ def _uses(tiles: tuple[Tile, ...]) -> set[tuple[Expr, object]]:
             found.update((root, tile) for root in roots)
         for e in postorder(*roots):
             # What a reduction says of its lane is no use of the lane's numbers.
-            operands = e.children[:-1] if isinstance(e, Dot | Reduce) else e.children
+            operands = e.children[:-1] if isinstance(e, Dot | RandomRow | Reduce) else e.children
             found.update((operand, (e, k)) for k, operand in enumerate(operands))
     return found

@@ -5,6 +5,7 @@ from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction
 from tensorlang.backends.triton.match_reductions import Dot, guarded_term, match_dot
 from tensorlang.backends.triton.tiles import (
+    Access,
     Assign,
     Declare,
     Lane,
@@ -24,6 +25,7 @@ from tensorlang.errors import InternalError
 from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, Select, Unary, Var
 from tensorlang.ir.functions import identity
+from tensorlang.ir.linear import Linear, expanded, to_linear
 from tensorlang.ir.stmt import Store
 from tensorlang.ir.types import f32, f64, i64
 from tensorlang.ir.walk import substitute
@@ -90,10 +92,28 @@ def _write(
     making: Making,
 ) -> None:
     memory = making.memories[store.buffer]
-    mask = conjunction(guards)
     for component, value in enumerate(_steady(values, store.buffer, making)):
         at = access(memory, component, indices, place, making)
+        mask = conjunction(_up_to_padding(guard, at, making) for guard in guards)
         making.out.append(Write(at, value, mask, movable(at, guards, place, making)))
+
+
+def _up_to_padding(guard: Expr, at: Access, making: Making) -> Expr:
+    """offset < extent as offset < the extent in memory: a whole number of wide stores."""
+    memory = at.memory
+    padded = [dim for dim, n in enumerate(memory.padding) if n > 1]
+    if not padded or not isinstance(guard, Compare) or guard.op != "lt":
+        return guard
+    for dim in padded:
+        offset, extent, n = at.offsets[dim], memory.extents[dim], memory.padding[dim]
+        apart = _form(guard.b - guard.a, making) - _form(extent - offset, making)
+        if not apart.terms and apart.constant == 0:
+            return Compare("lt", offset, (extent + (n - 1)) // n * n)
+    return guard
+
+
+def _form(e: Expr, making: Making) -> Linear:
+    return expanded(to_linear(making.expand(e)))
 
 
 def _steady(values: tuple[Expr, ...], func: str, making: Making) -> tuple[Expr, ...]:

@@ -95,11 +95,15 @@ class Dot(Expr):
 
 @node
 class RandomRow(Expr):
-    """random_uniform(seed, first + lane), neither of which varies: one Philox makes four of it."""
+    """random_uniform(seed, first + lane), neither of which varies: one Philox makes four of it.
+
+    Args: multiple: of what `first` is a multiple: a number, or the extent of a lane.
+    """
 
     seed: Expr
     first: Expr
     lane: Expr
+    multiple: int | str
 
     def __post_init__(self) -> None:
         self._set(f32, self.seed, self.first, self.lane)
@@ -116,6 +120,8 @@ class Memory:
         origin: what is subtracted from an index, per dimension, none for an Input.
         extents: of each dimension, for masks; None where the dimension is the backend's own.
         fold: the ring size of each dimension, 0 for none.
+        padding: what the extent of each dimension is rounded up to in memory, 1 for nothing; what
+            stands there is nobody's.
         owner: leading indices that pick the part of one program and of the lanes around.
         outer: those lanes.
         constant: whether the kernel never writes it.
@@ -128,6 +134,7 @@ class Memory:
     origin: tuple[Expr, ...]
     extents: tuple[Expr, ...]
     fold: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
     owner: tuple[Expr, ...] = ()
     outer: tuple["Lane", ...] = ()
     constant: bool = False

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from functools import reduce
+from math import gcd
 
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction, in_bounds, with_lane
 from tensorlang.backends.triton.tiles import Access, Lane, Memory, Part, RandomRow, Read
-from tensorlang.ir.expr import Call, Cast, Expr, Load, Name, Promise, Var
-from tensorlang.ir.linear import expanded, to_expr, to_linear
+from tensorlang.ir.expr import Binary, Call, Cast, Expr, Load, Name, Promise, Var
+from tensorlang.ir.linear import Linear, expanded, to_expr, to_linear
 from tensorlang.ir.types import f32, i64, index
 from tensorlang.ir.walk import fold, loads_of
 
@@ -43,10 +44,29 @@ def _random(seed: Expr, at: Expr, making: Making) -> Expr:
     if position.dtype is index and len(lanes) == 1 and not making.lanes.of(seed):
         [lane] = lanes
         form = expanded(to_linear(making.expand(position)))
-        first = to_expr(form.without(lane.var))
+        rest = form.without(lane.var)
+        first = to_expr(rest)
         if form.terms.get(lane.var) == 1 and not making.lanes.of(first):
-            return RandomRow(seed, Cast(i64, first), lane.var)
+            return RandomRow(seed, Cast(i64, first), lane.var, _multiple_of(rest, making))
     return Call("random_uniform", (seed, at), f32)
+
+
+def _multiple_of(form: Linear, making: Making) -> int | str:
+    """A number, or the extent of a lane that the call makes exact, that divides the form."""
+    number = gcd(form.constant, *form.terms.values())
+    for name in making.exact:
+        extent = making.extents.get(name)
+        if form.constant == 0 and all(extent in _factors(atom) for atom in form.terms):
+            return name
+    return number
+
+
+def _factors(e: Expr) -> set[Expr]:
+    match e:
+        case Binary(op="mul", a=a, b=b):
+            return _factors(a) | _factors(b)
+        case _:
+            return {e}
 
 
 def _load(load: Load, indices: tuple[Expr, ...], place: Place, making: Making) -> Expr:

@@ -65,7 +65,9 @@ def assumptions_of(text: KernelText) -> tuple[Multiple | Exact, ...]:
     whole = {name for row in text.extents for name in row[2].free}
     roots = [e for tile in walk_tiles(kernel.body) for e in roots_of(tile)]
     roots += [g.extent for g in kernel.grid]
-    multiples = {m for m in _rounded_up(roots) if m.size not in whole}
+    # A size that only the grid depends on is not given to the kernel, and spares it nothing.
+    given = {name for _, name, _ in text.scalars} - whole
+    multiples = {m for m in _rounded_up(roots) if m.size in given}
     exact = [Exact(name) for _, name, _ in text.extents]
     return (*exact, *sorted(multiples, key=_order))
 
