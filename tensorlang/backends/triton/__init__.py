@@ -2,6 +2,7 @@
 
 tell_copies_apart     what unrolling copied, under names of its own
 partition             a program as host steps and launches
+merge_arrivals        two launches in one, where the last program of a tile merges its parts
 build                 loop IR of a launch -> tile IR       (storage, masks, match_reductions)
 give_addresses        one name a value; pointer + sum(offset*stride)
 share                 names for shared and loop-invariant values
@@ -15,6 +16,7 @@ Replayer              what a call launched, launched again with other addresses
 from collections.abc import Iterator, Sequence
 
 from tensorlang.backends.hints import ignored_hints
+from tensorlang.backends.triton.arrival import merge_arrivals
 from tensorlang.backends.triton.build import Launch
 from tensorlang.backends.triton.copies import tell_copies_apart
 from tensorlang.backends.triton.executable import TritonExecutable
@@ -32,13 +34,13 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
     Raises: TargetError: tile-too-large.
     """
     ignored = _ignored_hints(program)
-    steps = partition(tell_copies_apart(program))
+    steps, kept_apart = merge_arrivals(partition(tell_copies_apart(program)))
     kernels = [(launch, usual_text(launch, target)) for launch in launches(steps)]
     texts = [text for _, text in kernels]
     host = HostText(program, texts)
     source = "\n\n".join([HEADER, *(text.text for text in texts), host.write(steps)])
     made = (note for text in texts for note in text.kernel.notes)
-    notes = dict.fromkeys((*ignored, *made))
+    notes = dict.fromkeys((*ignored, *kept_apart, *made))
     return TritonExecutable(program, source, kernels, tuple(notes), target, host.deciding)
 
 
@@ -53,7 +55,7 @@ def _ignored_hints(program: Program) -> tuple[str, ...]:
             return name not in inside
         if hint == "cache":
             return name not in inside
-        return hint in ("warps", "stages", "registers")
+        return hint in ("warps", "stages", "registers", "merge")
 
     return ignored_hints(program, "triton", uses)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tensorlang.backends.triton.tiles import (
     Access,
+    Arrive,
     Assign,
     Barrier,
     Bind,
@@ -64,6 +65,10 @@ class _Addressing:
                 self.depth.update(dict.fromkeys(tile.names, depth))
                 best, at = map(self.now, tile.terms)
                 return replace(tile, terms=(best, at))
+            case Arrive():
+                self.depth[tile.name] = depth
+                at = tile.at.with_parts([*map(self.now, tile.at.parts)])
+                return replace(tile, at=replace(at, address=self.address(at)))
             case Loop():
                 low, extent = self.now(tile.min), self.now(tile.extent)
                 self.depth[tile.name] = depth + 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tensorlang.backends.triton.share import walk_tiles
 from tensorlang.backends.triton.tiles import (
+    Arrive,
     Barrier,
     Branch,
     Kernel,
@@ -28,6 +29,10 @@ class _Pending:
 
     written: set[str] = field(default_factory=set[str])
     read: set[str] = field(default_factory=set[str])
+
+    def clear(self) -> None:
+        self.written.clear()
+        self.read.clear()
 
     def conflict(self, tile: Tile) -> str | None:
         match tile:
@@ -70,8 +75,10 @@ def _block(tiles: Sequence[Tile], pending: _Pending, both: set[str]) -> list[Til
         conflict = pending.conflict(tile)
         if conflict is not None and conflict in both:
             made.append(Barrier(conflict))
-            pending.written.clear()
-            pending.read.clear()
+            pending.clear()
+        if isinstance(tile, Arrive):
+            made.append(Barrier("what this program wrote is in memory"))
+            pending.clear()
         pending.see(tile)
         made.append(tile)
     return made

@@ -7,6 +7,7 @@
     if c                           Branch for the parts of c that are scalars, guards for the others
     allocate f                     nothing for registers; a workspace for scratch
     f[i] = e                       Write, Assign, Reduce, Dot (stores.py)
+    the last to arrive             Arrive, and a Branch of what it does (arrival.py)
 
 A vectorized loop around a serial one is sunk into it: its iterations run in step, and bounds that
 differ by lane run to the largest of them under a guard.
@@ -28,6 +29,7 @@ from tensorlang.backends.triton.storage import (
 )
 from tensorlang.backends.triton.stores import make_store
 from tensorlang.backends.triton.tiles import (
+    Arrive,
     Branch,
     Comment,
     Grid,
@@ -37,11 +39,13 @@ from tensorlang.backends.triton.tiles import (
     Memory,
     Reduce,
     Scratch,
+    Write,
 )
-from tensorlang.backends.triton.values import value_of
+from tensorlang.backends.triton.values import access, value_of
 from tensorlang.errors import InternalError
 from tensorlang.ir.expr import Compare, Const, Expr, Select, Var
 from tensorlang.ir.linear import integer
+from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import (
     Allocate,
     Assert,
@@ -55,7 +59,7 @@ from tensorlang.ir.stmt import (
     Store,
     walk,
 )
-from tensorlang.ir.types import DType
+from tensorlang.ir.types import DType, i32
 
 _SERIAL = (LoopKind.SERIAL, LoopKind.UNROLLED)
 
@@ -82,26 +86,36 @@ class Launch:
     exact: frozenset[str] = frozenset()
     units: Mapping[str, int] = field(default_factory=dict[str, int])
     kept: frozenset[str] = frozenset()
+    # What the last program of each group does when all have done theirs; see arrival.py.
+    last: "Launch | None" = None
+
+    @property
+    def whole(self) -> Stmt:
+        """All that a program may do."""
+        return self.body if self.last is None else Block((self.body, self.last.body))
 
 
 def build(launch: Launch) -> Kernel:
     """The tile IR of one launch."""
-    spans = measure_spans(launch.body, frozenset(launch.scalars), launch.facts.facts)
-    serialised = dict(serial_reductions(launch.body))
+    spans = measure_spans(launch.whole, frozenset(launch.scalars), launch.facts.facts)
+    serialised = dict(serial_reductions(launch.whole))
     serialised |= {
         loop: "its extent has no bound outside the program"
         for loop, span in spans.loops.items()
         if span is None
     }
     spans.loops.update(dict.fromkeys(serialised))
-    placements = place_buffers(launch.body, spans)
+    placements = place_buffers(launch.whole, spans)
     making = Making(launch.memories, placements, launch.exact)
     for name in launch.scalars:
         making.fresh(name)
     builder = _Builder(making, launch, spans)
     for loop, why in serialised.items():
         making.note(f"the vectorized loop '{loop.var}' runs serially: {why}")
-    builder.visit(launch.body, Place(dict(launch.outside), facts=launch.facts), 0)
+    place = Place(dict(launch.outside), facts=launch.facts)
+    builder.visit(launch.body, place, 0)
+    if launch.last is not None:
+        builder.finish(launch.last, place)
     return Kernel(
         launch.name,
         tuple(builder.grid),
@@ -120,6 +134,7 @@ def build(launch: Launch) -> Kernel:
         tuple(making.notes),
         making.parts,
         launch.units,
+        counters=tuple(builder.counters),
     )
 
 
@@ -129,7 +144,31 @@ class _Builder:
     def __init__(self, making: Making, launch: Launch, spans: Spans) -> None:
         self.making, self.launch, self.spans = making, launch, spans
         self.grid: list[Grid] = []
+        # The programs that loops of the last part run in.
+        self.held: dict[For, Grid] = {}
+        self.counters: list[Memory] = []
         self.title = ""
+
+    def finish(self, last: Launch, place: Place) -> None:
+        """The last part, by the last program to arrive of those that differ in the inmost loop."""
+        *group, parts = self.grid
+        number: Expr = integer(0)
+        count: Expr = integer(1)
+        for grid in group:
+            number = simplify(number * grid.extent + Var(grid.name))
+            count = simplify(count * grid.extent)
+        counter = Memory(self.making.fresh("arrived"), (i32,), (), (count,))
+        self.making.memories[counter.parameter] = counter
+        self.counters.append(counter)
+        at = access(counter, 0, (number,), place, self.making)
+        before = self.making.fresh("before")
+        self.making.out.append(Arrive(before, at))
+        self.held = dict(zip(last.grid, group, strict=True))
+        with self.making.block() as body:
+            self.making.out.append(Write(at, Const(0, i32), None))
+            self.visit(last.body, place, 0)
+        arrived = Compare("eq", Var(before), simplify(parts.extent - 1))
+        self.making.out.append(Branch(arrived, tuple(body)))
 
     def visit(self, stmt: Stmt, place: Place, stage: int) -> None:
         """Append what `stmt` becomes; `stage` is the number of the stage around it."""
@@ -193,7 +232,7 @@ class _Builder:
         if isinstance(extent, Const) and extent.value == 1 and loop not in self.launch.grid:
             bound, place = self.making.bind(loop.var, low, place)
             self.visit(loop.body, place.named(loop.var, bound), stage)
-        elif loop in self.launch.grid:
+        elif loop in self.held or loop in self.launch.grid:
             self._program(loop, low, extent, place, stage)
         elif span is not None:
             self._lane(loop, low, extent, span, place, stage)
@@ -211,8 +250,11 @@ class _Builder:
         self.making.thread_registers = max(self.making.thread_registers, registers)
 
     def _program(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
-        name = self.making.fresh(loop.var)
-        self.grid.append(Grid(name, extent))
+        if loop in self.held:
+            name = self.held[loop].name
+        else:
+            name = self.making.fresh(loop.var)
+            self.grid.append(Grid(name, extent))
         program = Var(name)
         place = place.ranged(name, integer(0), self.making.expand(extent))
         self._body_with(loop, low, program, place, stage)

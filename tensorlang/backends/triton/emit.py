@@ -9,7 +9,9 @@ from tensorlang.backends.triton.limits import Limits
 from tensorlang.backends.triton.masks import Knowledge
 from tensorlang.backends.triton.share import walk_tiles
 from tensorlang.backends.triton.tiles import (
+    SHARED,
     Access,
+    Arrive,
     Assign,
     Barrier,
     Bind,
@@ -36,9 +38,13 @@ _INDENT = "    "
 # What the policies of `cache` are to Triton.
 _EVICT_FIRST, _EVICT_LAST = 'eviction_policy="evict_first"', 'eviction_policy="evict_last"'
 _LOAD_POLICIES = {
-    "evict_first": _EVICT_FIRST, "evict_last": _EVICT_LAST, "streaming": _EVICT_FIRST
+    "evict_first": _EVICT_FIRST, "evict_last": _EVICT_LAST, "streaming": _EVICT_FIRST,
+    # What other programs wrote is not looked for in the cache of one multiprocessor.
+    SHARED: 'cache_modifier=".cg"',
 }  # fmt: skip
-_STORE_POLICIES = {**_LOAD_POLICIES, "streaming": 'cache_modifier=".cs"'}
+_STORE_POLICIES = {
+    "evict_first": _EVICT_FIRST, "evict_last": _EVICT_LAST, "streaming": 'cache_modifier=".cs"'
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,6 +229,11 @@ class _Emitter:
                 self._line(depth, f"{self.names[tile.name]} = {value}")
             case ReduceFirst():
                 self._reduce_first(tile, depth, printer)
+            case Arrive():
+                assert tile.at.address is not None
+                counter = printer.text(tile.at.address)
+                add = f'tl.atomic_add({counter}, 1, sem="acq_rel")'
+                self._line(depth, f"{self.names[tile.name]} = {add}")
             case Loop():
                 self._loop(tile, depth, printer)
             case Branch():
@@ -275,7 +286,7 @@ class _Emitter:
             parts.append(f"mask={printer.text(tile.mask, lanes)}")
         if tile.operator:
             parts.append('sem="relaxed"')
-        elif tile.at.memory.cache:
+        elif tile.at.memory.cache in _STORE_POLICIES:
             parts.append(_STORE_POLICIES[tile.at.memory.cache])
         self._call(depth, f"tl.atomic_{tile.operator}" if tile.operator else "tl.store", parts)
 
@@ -357,6 +368,8 @@ def _free(tile: Tile) -> frozenset[str]:
             return frozenset[str]().union(*(e.free for e in parts if e is not None))
         case ReduceFirst():
             return tile.terms[0].free | tile.terms[1].free
+        case Arrive():
+            return frozenset[str]().union(*(e.free for e in tile.at.parts))
         case Loop():
             return tile.min.free | tile.extent.free
         case Branch():

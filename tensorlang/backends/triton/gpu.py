@@ -69,3 +69,36 @@ def _scratch(size: int, alignment: int, stream: int | None) -> Any:
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:
     """Memory of the current device from torch's allocator, aligned; its elements are undefined."""
     return torch.empty(shape, dtype=dtype, device="cuda")
+
+
+def counters(count: int) -> Any:
+    """Zeros for kernels that leave zeros: those of the current stream; in a capture, its own."""
+    device = current_device()
+    if is_capturing():
+        return _counters_of_graph(device, count)
+    key = (device, current_stream(device))
+    held = _counters.get(key)
+    if held is None or held.numel() < count:
+        held = _counters[key] = _zeros(max(count, _COUNTERS))
+        if device not in _for_graphs:
+            _for_graphs[device] = _zeros(_COUNTERS_OF_GRAPHS)
+    return held[:count]
+
+
+def _counters_of_graph(device: int, count: int) -> Any:
+    """Graphs may run side by side, so that no two launches in graphs share counters."""
+    held = _for_graphs.get(device)
+    if held is None or held.numel() < count:
+        # A part of the graph, which costs a launch.
+        return _zeros(count)
+    _for_graphs[device] = held[count:]
+    return held[:count]
+
+
+def _zeros(count: int) -> Any:
+    return torch.zeros((count,), dtype=torch.int32, device="cuda")
+
+
+_COUNTERS, _COUNTERS_OF_GRAPHS = 1 << 12, 1 << 20
+_counters: dict[tuple[int, int], Any] = {}
+_for_graphs: dict[int, Any] = {}

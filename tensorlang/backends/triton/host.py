@@ -109,6 +109,9 @@ class HostText:
                 components(memory.parameter, len(memory.dtypes)), memory.dtypes, strict=True
             ):
                 self._line(depth, f'{self.names[name]} = host.empty("{dtype}", {", ".join(shape)})')
+        for counter in kernel.counters:
+            count = self._expr(counter.extents[0])
+            self._line(depth, f"{self.names[counter.parameter]} = host.counters({count})")
         tensors = [self.names[m.pointer(c)] for _, m, c in text.pointers]
         scalars = [self.names[name] for _, name, _ in text.scalars]
         extents = [self._expr(e) for _, _, e in text.extents]

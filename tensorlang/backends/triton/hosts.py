@@ -8,7 +8,7 @@ from typing import Any
 from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.launch import Job, Launcher, Plan
 from tensorlang.backends.triton.libraries import torch
-from tensorlang.backends.triton.replay import Replay, Step
+from tensorlang.backends.triton.replay import Replay, Step, Workspace
 from tensorlang.backends.triton.route import Router
 from tensorlang.backends.triton.starting import start_of
 from tensorlang.backends.triton.storage import next_power_of_two
@@ -79,6 +79,15 @@ class Host(ABC):
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Memory for a workspace."""
 
+    def counters(self, count: int) -> int:
+        """Numbers that are 0, and that a kernel leaves at 0."""
+        self.tensors.append(self._counters(max(count, 0)))
+        return len(self.tensors) - 1
+
+    @abstractmethod
+    def _counters(self, count: int) -> Any:
+        """Memory for counters."""
+
     @staticmethod
     def floordiv(a: int, b: int) -> int:
         return a // b if b else 0
@@ -100,6 +109,9 @@ class Interpreting(Host):
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         return torch.empty(shape, dtype=dtype)
 
+    def _counters(self, count: int) -> Any:
+        return torch.zeros((count,), dtype=torch.int32)
+
 
 class Launching(Host):
     """Launches the kernels, and keeps what it did."""
@@ -107,6 +119,7 @@ class Launching(Host):
     def __init__(self, routers: Mapping[str, Router], tensors: Sequence[Any]) -> None:
         super().__init__(routers, tensors)
         self._given = len(self.tensors)
+        self._counting: set[int] = set()
         self._steps: list[Step] = []
 
     def _start(self, what: _Start) -> None:
@@ -130,13 +143,21 @@ class Launching(Host):
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         return gpu.empty(shape, dtype)
 
+    def _counters(self, count: int) -> Any:
+        self._counting.add(len(self.tensors))
+        return gpu.counters(count)
+
     def replay(self) -> Replay:
         """What was done, to be done again."""
-        made = self.tensors[self._given :]
-        # Padding counts: what a tensor shows may be less than what it is.
-        sizes = [tensor.untyped_storage().nbytes() for tensor in made]
-        workspaces = tuple(((size,), torch.int8) for size in sizes)
+        made = enumerate(self.tensors[self._given :], self._given)
+        workspaces = tuple(self._workspace(place, tensor) for place, tensor in made)
         return Replay(gpu.current_device(), tuple(self._steps), workspaces)
+
+    def _workspace(self, place: int, tensor: Any) -> Workspace:
+        if place in self._counting:
+            return gpu.counters, (tensor.numel(),)
+        # Padding counts: what a tensor shows may be less than what it is.
+        return gpu.empty, ((tensor.untyped_storage().nbytes(),), torch.int8)
 
 
 class Planning(Host):
@@ -152,3 +173,6 @@ class Planning(Host):
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         return torch.empty(shape, dtype=dtype, device="meta")
+
+    def _counters(self, count: int) -> Any:
+        return torch.empty((count,), dtype=torch.int32, device="meta")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from tensorlang.backends.triton.share import walk_tiles
 from tensorlang.backends.triton.tiles import (
+    Arrive,
     Bind,
     Branch,
     Kernel,
@@ -136,6 +137,8 @@ def _indices(tile: Tile) -> Iterable[Expr]:
         case Read() | Write():
             parts = (*tile.at.parts, tile.mask, tile.value if isinstance(tile, Write) else None)
             return [e for e in parts if e is not None]
+        case Arrive():
+            return tile.at.parts
         case Loop():
             return (tile.min, tile.extent)
         case Branch():

@@ -18,6 +18,8 @@ from tensorlang.backends.triton.starting import Start, is_watched
 from tensorlang.ir.types import Scalar
 
 Pointers = tuple[int, ...]
+# A function of gpu.py that makes a tensor on the current device, and its arguments.
+Workspace = tuple[Callable[..., Any], tuple[Any, ...]]
 _WIDEST = 16
 _address_of: Callable[[Any], int] = torch.Tensor.data_ptr
 
@@ -47,17 +49,17 @@ class Step:
 class Replay:
     """What one call did.
 
-    Args: workspaces: shape and dtype of each, in the order in which they are made.
+    Args: workspaces: what makes each, in their order.
     """
 
     device: int
     steps: tuple[Step, ...]
-    workspaces: tuple[tuple[tuple[int, ...], Any], ...]
+    workspaces: tuple[Workspace, ...]
 
     def __call__(self, pointers: Pointers, params: Mapping[str, Scalar]) -> None:
         """Do it again for other addresses; the device is the current one."""
         if self.workspaces:
-            held = [gpu.empty(shape, dtype) for shape, dtype in self.workspaces]
+            held = [make(*arguments) for make, arguments in self.workspaces]
             pointers += tuple(map(_address_of, held))
         stream = gpu.current_stream(self.device)
         for step in self.steps:

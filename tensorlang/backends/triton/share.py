@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from tensorlang.backends.triton.tiles import (
     Access,
+    Arrive,
     Assign,
     Barrier,
     Bind,
@@ -96,6 +97,9 @@ class _Sharing:
             case ReduceFirst():
                 best, at = self.rewrite(*tile.terms)
                 self.put(replace(tile, terms=(best, at)))
+            case Arrive():
+                counter, _ = self.accessed(tile.at, None)
+                self.put(replace(tile, at=counter))
             case Loop():
                 low, extent = self.rewrite(tile.min, tile.extent)
                 body = self.inside(tile.body, tile.name)
@@ -276,7 +280,7 @@ def walk_tiles(tiles: tuple[Tile, ...]) -> Iterator[Tile]:
 def names_of(tile: Tile) -> tuple[str, ...]:
     """The names that a statement gives values to."""
     match tile:
-        case Bind() | Read() | Declare() | Loop():
+        case Bind() | Read() | Declare() | Arrive() | Loop():
             return (tile.name,)
         case ReduceFirst():
             return tile.names
@@ -294,6 +298,8 @@ def roots_of(tile: Tile) -> list[Expr]:
             return [*tile.at.parts, *([] if tile.mask is None else [tile.mask]), *value]
         case ReduceFirst():
             return list(tile.terms)
+        case Arrive():
+            return list(tile.at.parts)
         case Loop():
             return [tile.min, tile.extent]
         case Branch():

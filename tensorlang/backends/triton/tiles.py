@@ -7,6 +7,7 @@
            | Declare(name, dtype, value)                  a register tile, which Assign changes
            | Assign(name, value)
            | ReduceFirst(names, op, terms, lanes)         argmin and argmax along lanes
+           | Arrive(name, at)                             how many programs came here before
            | Loop(name, min, extent, body, stages)        serial
            | Branch(condition, body)                      the condition has no lanes
            | Barrier(why)
@@ -33,6 +34,9 @@ from tensorlang.ir.expr import Expr, Name, Var
 from tensorlang.ir.interning import node
 from tensorlang.ir.types import DType, f32, index
 from tensorlang.ir.walk import fold
+
+# The cache policy of memory through which the programs of one launch hand values to each other.
+SHARED = "shared"
 
 Operator: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
 
@@ -267,6 +271,14 @@ class ReduceFirst:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Arrive:
+    """name = a counter, which grows by 1: what its program wrote before is seen by those after."""
+
+    name: str
+    at: Access
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Loop:
     """A serial loop from min to min + extent - 1; `stages` 0 is Triton's own choice."""
 
@@ -300,7 +312,17 @@ class Comment:
 
 
 Tile: TypeAlias = (
-    Bind | Read | Write | Declare | Assign | ReduceFirst | Loop | Branch | Barrier | Comment
+    Bind
+    | Read
+    | Write
+    | Declare
+    | Assign
+    | ReduceFirst
+    | Arrive
+    | Loop
+    | Branch
+    | Barrier
+    | Comment
 )
 
 
@@ -366,6 +388,7 @@ class Kernel:
         warps: of one program, 0 for Triton's own choice.
         thread_registers: the most that a thread may use, 0 for no limit.
         scratch: what the host allocates for it.
+        counters: memories of one dimension that hold 0 before and after each launch.
         units: the dimension of unit stride of each array that descriptors may reach, by pointer.
         boxes: the descriptors.
     """
@@ -388,6 +411,7 @@ class Kernel:
     parts: Mapping[str, tuple["Part", ...]] = field(default_factory=dict[str, tuple["Part", ...]])
     units: Mapping[str, int] = field(default_factory=dict[str, int])
     boxes: tuple[Box, ...] = ()
+    counters: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -126,7 +126,7 @@ def test_memory_that_triton_wants_for_a_kernel_is_a_workspace(fake_gpu: FakeGpu)
     for _ in range(2):
         kernel(a)
     replay = next(iter(kernel._plans.values())).run._aligned
-    assert [shape for shape, _ in replay.workspaces] == [(4 * 200,), (4 * 128,), (4 * 128,)]
+    assert [shape for _, (shape, *_) in replay.workspaces] == [(4 * 200,), (4 * 128,), (4 * 128,)]
     assert len(fake_gpu.warm) == 2
 
 
