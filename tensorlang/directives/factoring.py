@@ -1,16 +1,16 @@
 """rfactor: a reduction in two steps, through a Func of partial results."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from tensorlang.algorithm import Definition, Domain, FuncRecord
 from tensorlang.directives.base import Directive, State
+from tensorlang.directives.group_factoring import factor_group
 from tensorlang.directives.nest import Loop, Nest, default_nest
 from tensorlang.directives.parallel import Atomic
+from tensorlang.directives.partials import combine, recovered, start_of
 from tensorlang.ir.associativity import Operator, associative_operator
-from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Select, Var
-from tensorlang.ir.functions import identity, isnan
+from tensorlang.ir.expr import Expr, Load, Var
 from tensorlang.ir.walk import substitute
 
 Merge = Literal["kernel", "atomic", "last"]
@@ -24,6 +24,9 @@ class RFactor(Directive):
     The new Func `f_u` has `u` as its first dimension and starts at root.  Apply it to an RDom loop
     of an update (split it first to choose how many partial results there are), before the pure
     loops of that update are scheduled.
+
+    Where a group is rolled into `f` along the loop, the whole group is factored: each slice becomes
+    a partial result of its own, and they are merged by the derived repair (group_factoring.py).
 
     Args:
         var: the RDom loop whose iterations become independent.
@@ -50,6 +53,10 @@ class RFactor(Directive):
         definition = func.definitions[nest.number]
         self._check_words(state, nest)
         self._check_loops(nest, loop, definition)
+        group = next((g for g in state.rolling if (g.into, g.loop) == (func.name, loop.name)), None)
+        if group is not None:
+            factor_group(self, state, group, self.factored)
+            return
         operator, terms = self._operator(nest, definition)
         partial = self._partial(func, definition, nest, loop, operator, terms)
         merged = self._merged(func, loop, operator, partial.name)
@@ -136,7 +143,7 @@ class RFactor(Directive):
     ) -> FuncRecord:
         """f_u[u, x]: the identity, then the update over the other loops of the domain."""
         u, name = Var(self.factored), self.makes(func.name)
-        values, guards = _recovered(nest, {loop.name: u})
+        values, guards = recovered(nest, {loop.name: u})
         dims = tuple((v.name, v.min, v.extent) for v in nest.loops if v.reduction and v is not loop)
         where = definition.domain.where if definition.domain else None
         conditions = [*guards, *([] if where is None else [substitute(where, values)])]
@@ -169,40 +176,3 @@ class RFactor(Directive):
         return Definition(
             index, combine(operator, current, terms), func.dims, domain, span=self.span
         )
-
-
-def _recovered(nest: Nest, values: Mapping[str, Expr]) -> tuple[dict[str, Expr], list[Expr]]:
-    """The RDom variables over the leaf loops, with `values` for some; and the masks that hold."""
-    known = dict(values)
-    reductions = {loop.name for loop in nest.loops if loop.reduction}
-    guards: list[Expr] = []
-    for binding in reversed(nest.bindings):
-        names = binding.value.free & (reductions | known.keys())
-        if names:
-            known[binding.name] = substitute(binding.value, known)
-            if binding.guard is not None:
-                guards.append(substitute(binding.guard, known))
-    return known, guards
-
-
-def start_of(operator: Operator, func: FuncRecord) -> tuple[Expr, ...]:
-    """The value of no term; of argmin and argmax it loses to every term, also in the index."""
-    if operator in ("argmin", "argmax"):
-        worst = identity("min" if operator == "argmin" else "max", func.dtypes[0])
-        return (worst, Const(func.dtypes[1].highest, func.dtypes[1]))
-    return (identity(operator, func.dtypes[0]),)
-
-
-def combine(operator: Operator, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Two partial results as one; of equal values the one with the smaller index wins."""
-    if operator not in ("argmin", "argmax"):
-        return (Binary(operator, a[0], b[0]),)
-    (best, at), (value, here) = a, b
-    pair = (value, best) if operator == "argmin" else (best, value)
-    better: Expr = Compare("lt", *pair)
-    equal: Expr = Compare("eq", value, best)
-    if value.dtype.is_float:
-        better = better | (isnan(value) & ~isnan(best))
-        equal = equal | (isnan(value) & isnan(best))
-    better = better | (equal & (here < at))
-    return Select(better, value, best), Select(better, here, at)

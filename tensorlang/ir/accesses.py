@@ -14,7 +14,7 @@ from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.types import index
-from tensorlang.ir.walk import substitute
+from tensorlang.ir.walk import postorder, substitute
 from tensorlang.span import Span
 
 Ranges: TypeAlias = Mapping[str, Interval]
@@ -219,11 +219,17 @@ def _guarded_loads(root: Expr, buffer: str) -> Iterator[tuple[Load, tuple[Expr, 
         if isinstance(e, Load) and e.buffer == buffer:
             yield e, conditions
         if isinstance(e, Select):
-            stack.append((e.b, (*conditions, Unary("not", e.condition))))
-            stack.append((e.a, (*conditions, e.condition)))
+            told = _tells_indices(e.condition)
+            stack.append((e.b, (*conditions, Unary("not", e.condition)) if told else conditions))
+            stack.append((e.a, (*conditions, e.condition) if told else conditions))
             stack.append((e.condition, conditions))
         else:
             stack.extend((child, conditions) for child in e.children)
+
+
+def _tells_indices(condition: Expr) -> bool:
+    """Whether a condition compares integers: what floats are says nothing of an index."""
+    return any(isinstance(e, Compare) and e.a.dtype.is_integer for e in postorder(condition))
 
 
 def _access(

@@ -7,7 +7,7 @@ n*(x//n) + x%n finds its way back to x.
 from collections.abc import Callable, Iterator
 from math import gcd
 
-from tensorlang.ir.expr import Binary, Const, Expr
+from tensorlang.ir.expr import Binary, Const, Expr, Var
 from tensorlang.ir.inequality import Known
 from tensorlang.ir.linear import (
     ZERO,
@@ -21,6 +21,8 @@ from tensorlang.ir.linear import (
     to_linear,
 )
 
+# How many names in a row may stand for the start of a tile.
+_NAMES = 2
 Division = Callable[[Linear, Linear, Known], Linear]
 
 
@@ -76,7 +78,8 @@ def _constant_floordiv(x: Linear, n: int, known: Known) -> Linear:
     period = _in_period(rest, n, known)
     if period is not None:
         return whole.shifted(period)
-    return whole + _nested_floordiv(rest, n, known)
+    tile = _tile_of(rest, n, known)
+    return whole + (_nested_floordiv(rest, n, known) if tile is None else tile)
 
 
 def _nested_floordiv(rest: Linear, n: int, known: Known) -> Linear:
@@ -114,6 +117,9 @@ def _constant_mod(x: Linear, n: int, known: Known) -> Linear:
     period = _in_period(rest, n, known)
     if period is not None:
         return rest.shifted(-period * n)
+    tile = _tile_of(rest, n, known)
+    if tile is not None:
+        return rest - tile * n
     atom = next(iter(rest.terms))
     return single(Binary("mod", to_expr(rest), Const(n, atom.dtype)))
 
@@ -159,6 +165,27 @@ def _in_period(x: Linear, n: int, known: Known) -> int | None:
     if lo is None and hi is None and _between(x, 0, n - 1, lo, hi, known):
         return 0
     return None
+
+
+def _tile_of(x: Linear, n: int, known: Known) -> Linear | None:
+    """The q for which n*q <= x < n*(q + 1) is known, as of a name that runs over a tile of n."""
+    for low in _lower_bounds(x, known, _NAMES):
+        whole, rest = low.divided(n)
+        if not rest.terms and known.nonnegative((whole * n - x).shifted(n - 1)):
+            return whole
+    return None
+
+
+def _lower_bounds(x: Linear, known: Known, names: int) -> Iterator[Linear]:
+    """Forms that a loop variable is known to start from, also where a Let gives them a name."""
+    atom = next(iter(x.terms), None)
+    if names == 0 or len(x.terms) != 1 or not isinstance(atom, Var) or x.terms[atom] != 1:
+        return
+    for form in known.forms.get(atom, ()):
+        if form.terms[atom] == 1:
+            # What is left of it is the bound, since the form is not negative.
+            yield x - form
+            yield from _lower_bounds(x - form, known, names - 1)
 
 
 def _between(

@@ -19,7 +19,7 @@ Where a factor is none of these there is no repair.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tensorlang.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary
+from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, Select, Unary
 from tensorlang.ir.types import DType
 from tensorlang.ir.walk import rewrite
 
@@ -53,6 +53,27 @@ def repair_of(term: Expr, rolled: Mapping[Expr, Rolled], bound: frozenset[str]) 
     for ratio in (_cast(r, term.dtype) for r in ratios):
         result = ratio if result is None else Binary("mul", result, ratio)
     return result
+
+
+def either(e: Expr, identity: Expr, otherwise: Expr) -> Expr:
+    """`e`, or `otherwise` where it is still the identity."""
+    return Select(Compare("eq", e, identity), otherwise, e)
+
+
+def known_seen(e: Expr, identity: Expr) -> Expr:
+    """select(s == identity, c, s) -> s   where s is never the identity"""
+    if isinstance(e, Select) and e.condition is Compare("eq", e.b, identity):
+        return e.b if _is_never(e.b, identity) else e
+    return e
+
+
+def _is_never(e: Expr, identity: Expr) -> bool:
+    """Whether it is select(x == identity, another number, x), or one such in another."""
+    while isinstance(e, Select) and e.condition is Compare("eq", e.b, identity):
+        e = e.a
+        if isinstance(e, Const):
+            return e is not identity
+    return False
 
 
 def _cast(e: Expr, dtype: DType) -> Expr:

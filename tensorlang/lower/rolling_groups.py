@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tensorlang.algorithm import Algorithm, Domain, FuncRecord, reads_of
+from tensorlang.algorithm import Algorithm, FuncRecord
+from tensorlang.directives.rolling_group import members_of, producers_of, same_domain
 from tensorlang.errors import ScheduleError
-from tensorlang.ir.expr import Expr, Var
-from tensorlang.ir.walk import substitute
 from tensorlang.lower.plan import Group, Placement, Rolling
 
 
@@ -20,7 +19,7 @@ def find_groups(algorithm: Algorithm, rolling: tuple[Rolling, ...]) -> tuple[Gro
 
 def _group(algorithm: Algorithm, rolling: Rolling) -> Group:
     rolled, anchor = algorithm.func(rolling.func), algorithm.func(rolling.into)
-    if not _same_domain(rolled, anchor):
+    if not same_domain(rolled, anchor):
         raise ScheduleError(
             "domains-differ",
             f"cannot roll {rolled.name!r} into {anchor.name!r}",
@@ -28,17 +27,7 @@ def _group(algorithm: Algorithm, rolling: Rolling) -> Group:
             fix="give both updates a domain of one dimension with the same range and predicate",
             span=rolling.span,
         )
-    producers = _producers(algorithm)
-    members = [
-        f.name
-        for f in algorithm.funcs
-        if f.name == rolled.name
-        or (
-            rolled.name in producers[f.name]
-            and _same_domain(rolled, f)
-            and anchor.name not in producers[f.name]
-        )
-    ]
+    members = members_of(algorithm, rolled, anchor)
     if anchor.name not in members:
         raise ScheduleError(
             "not-a-consumer",
@@ -47,34 +36,7 @@ def _group(algorithm: Algorithm, rolling: Rolling) -> Group:
             fix="name a reduction whose terms read it",
             span=rolling.span,
         )
-    return Group(rolling, tuple(members))
-
-
-def _producers(algorithm: Algorithm) -> Mapping[str, frozenset[str]]:
-    """Everything that each Func needs, itself left out."""
-    found: dict[str, frozenset[str]] = {}
-    for f in algorithm.funcs:
-        direct = reads_of(f) - {f.name}
-        found[f.name] = direct.union(*(found.get(name, frozenset[str]()) for name in direct))
-    return found
-
-
-def _same_domain(a: FuncRecord, b: FuncRecord) -> bool:
-    """Whether the one update of each runs over one dimension with the same points."""
-    if len(a.definitions) != 2 or len(b.definitions) != 2:
-        return False
-    first, second = a.definitions[1].domain, b.definitions[1].domain
-    if first is None or second is None or len(first.dims) != 1 or len(second.dims) != 1:
-        return False
-    (_, low, extent), (_, other_low, other_extent) = first.dims[0], second.dims[0]
-    return low is other_low and extent is other_extent and _where(first) is _where(second)
-
-
-def _where(domain: Domain) -> Expr | None:
-    """The predicate over one name for the variable, so that two of them can be one object."""
-    if domain.where is None:
-        return None
-    return substitute(domain.where, {domain.names[0]: Var("_point")})
+    return Group(rolling, members)
 
 
 def arrange(
@@ -90,7 +52,7 @@ def arrange(
 
 
 def _members_first(algorithm: Algorithm, group: Group) -> tuple[FuncRecord, ...]:
-    producers = _producers(algorithm)
+    producers = producers_of(algorithm)
     names = [f.name for f in algorithm.funcs]
     at = names.index(group.anchor)
     wanted = frozenset(group.members).union(*(producers[m] for m in group.members))
