@@ -134,12 +134,12 @@ def test_a_score_with_a_reduction_inside_is_another_definition():
 
 
 def test_tiles_on_triton_skip_and_mask_as_slices_on_c_do():
-    p = attention(f32, f32, f32, features=D, values=D, scale=D**-0.5, causal="top_left", left=40)
+    p = attention(f32, f32, f32, features=D, values=D, scale=D**-0.5, causal="top_left", left=192)
     kernel = p.compile(flash(p, "triton"), "triton")
     assert kernel.source.count("for out_sum_ro in") >= 2
-    q, k, v = (draw(1, 1, 150, D, seed=s) for s in range(3))
-    at = torch.arange(150)
-    keep = (at <= at[:, None]) & (at >= at[:, None] - 40)
+    q, k, v = (draw(1, 1, 260, D, seed=s) for s in range(3))
+    at = torch.arange(260)
+    keep = (at <= at[:, None]) & (at >= at[:, None] - 192)
     found = kernel(q, k, v).double()
     torch.testing.assert_close(found, exact(q, k, v, keep=keep), atol=2e-6, rtol=2e-5)
 
