@@ -274,12 +274,17 @@ def dropout_add_layer_norm(dtype: Any, rate: float = 0.1, eps: float = 1e-5) -> 
     return Pipeline("dropout_add_layer_norm", inputs=[x, residual, w, b], outputs={y: [M, N]})
 
 
-def row_a_program(pipeline: Pipeline, warps: int) -> Schedule:
-    """Each program holds one whole row as a tile: read once, reduced in registers, written once."""
+def row_a_program(pipeline: Pipeline, warps: int, registers: int = 0) -> Schedule:
+    """Each program holds one whole row as a tile: read once, reduced in registers, written once.
+
+    Args: registers: the most that a thread may use, so that two rows are in flight; 0 for no limit.
+    """
     s = Schedule(pipeline)
     for func in pipeline.algorithm.funcs:
         if func.name == "y":
             s["y"].gpu_blocks(i).gpu_warps(warps).vectorize(j)
+            if registers:
+                s["y"].gpu_registers(registers)
         elif len(func.definitions) == 2:
             s[func.name].compute_at("y", i).update(0).vectorize("k")
     return s

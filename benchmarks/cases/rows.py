@@ -16,8 +16,14 @@ from benchmarks.peers import rows as peers
 
 LENGTHS = (1024, 4096, 16384)
 WARPS = {1024: 1, 4096: 2, 16384: 8}
-WARPS_OF = {("softmax", 16384): 4, ("rms_norm_residual", 4096): 4}
-TUNE = (1, 2, 4, 8, 16)
+# Warps and the limit of registers (0 for none) where the usual warps are not the best.
+ROWS_OF = {
+    ("softmax", 16384): (4, 0),
+    ("rms_norm_residual", 4096): (4, 0),
+    ("layer_norm", 16384): (8, 128),
+    ("rms_norm_residual", 16384): (16, 0),
+}
+TUNE = ((1, 0), (2, 0), (4, 0), (8, 0), (8, 128), (16, 0), (16, 64))
 LONG = ((4096, 4), (4096, 8), (8192, 8), (8192, 16), (16384, 16), (16384, 32))
 EPS, RATE = 1e-5, 0.1
 
@@ -31,19 +37,16 @@ def cases(place: Place) -> list[Case]:
 
 
 def _one_pass(place: Place, make: Callable[[Any], tl.Pipeline], n: int) -> list[Contender]:
-    def made(warps: int) -> Callable[[], Any]:
+    def made(choice: tuple[int, int]) -> Callable[[], Any]:
         def with_schedule() -> Any:
             pipeline = make(tl.bf16)
-            return pipeline, schedules.row_a_program(pipeline, warps)
+            return pipeline, schedules.row_a_program(pipeline, *choice)
 
         return with_schedule
 
-    def contender(warps: int, variant: str = "") -> Contender:
-        return ours(made(warps), variant)
-
-    tuned = TUNE if place.tune else ()
-    usual = WARPS_OF.get((make.__name__, n), WARPS.get(n, 4))
-    return [contender(usual), by_formula(made(usual)), *(contender(w, f"w{w}") for w in tuned)]
+    usual = ROWS_OF.get((make.__name__, n), (WARPS.get(n, 4), 0))
+    tuned = [ours(made(c), "w{} r{}".format(*c)) for c in TUNE] if place.tune else []
+    return [ours(made(usual)), by_formula(made(usual)), *tuned]
 
 
 def _case(

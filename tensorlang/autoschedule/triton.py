@@ -21,6 +21,10 @@ from tensorlang.ir.walk import loads_of
 from tensorlang.schedule import Schedule, Stage
 from tensorlang.target import Target
 
+# Registers of a multiprocessor.  Rows of 8 warps fill it by two at most, of 128 registers a thread:
+# the compiler likes to take a few more, and then one row is read while nothing else runs.
+_REGISTERS = 65536
+_WARPS_OF_A_PAIR = 8
 # The longest row that one program holds in registers at once.
 _LONGEST_ROW = 32768
 
@@ -189,7 +193,10 @@ class _Kernels:
         if not blocks:
             return self._pointwise(func)
         stage.reorder(*blocks, *lanes)
-        stage.gpu_blocks(*blocks).gpu_warps(_warps_for(row))
+        warps = _warps_for(row)
+        stage.gpu_blocks(*blocks).gpu_warps(warps)
+        if warps == _WARPS_OF_A_PAIR:
+            stage.gpu_registers(_REGISTERS // (2 * 32 * warps))
         self._lanes(stage, lanes, shape)
         for name in members:
             made = self.schedule[name].compute_at(func.name, blocks[-1])
