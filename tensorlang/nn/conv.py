@@ -9,6 +9,7 @@ Every index is affine in p and r, so the gradients are gathered: that of x is ag
 """
 
 from tensorlang.algorithm import FuncRecord
+from tensorlang.autoschedule.default import default_schedule
 from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Const, Expr, Operand, Size, Var
@@ -20,6 +21,7 @@ from tensorlang.nn.windows import Ints, Windows, arranged, spatial, spatial_size
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import sum
 from tensorlang.schedule import Schedule
+from tensorlang.target import Target
 
 B, G, C, O = (Size(name) for name in "BGCO")  # noqa: E741 - outputs
 b, g, c, o = (Var(name) for name in "bgco")
@@ -137,6 +139,19 @@ def _epilogue(
     return inputs, ACTIVATIONS[activation](value)
 
 
+def in_whole_rows(pipeline: Pipeline, target: str) -> Schedule | None:
+    """A volume transposed on C: every Func for itself, its innermost dimension in lanes.
+
+    The tiles of the formula, shifted inwards in a shape that is itself a difference, are more than
+    the inference of bounds can prove.
+    """
+    rank = len(pipeline.algorithm.outputs[0][1]) - 3
+    if target != "c" or rank < _VOLUME or pipeline.name != "conv_transpose":
+        return None
+    return default_schedule(pipeline.algorithm, Target.of("c"))
+
+
+_VOLUME = 3
 # A tile: rows, columns, and the reduced values of one step.
 _ROWS, _COLUMNS, _DEPTH = 64, 128, 64
 # What is a sum of products, forward and in the gradients.

@@ -45,6 +45,15 @@ from tensorlang.nn.functions.pooling import (
     max_pool2d,
     max_pool3d,
 )
+from tensorlang.nn.functions.quantized import (
+    layer_norm_quantized,
+    pack_int4,
+    quantize,
+    rms_norm_quantized,
+    scaled_mm,
+    silu_mul_quantized,
+    weight_only_linear,
+)
 from tensorlang.nn.functions.reductions import (
     all,
     amax,
@@ -101,6 +110,7 @@ __all__ = [
     "grouped_mm",
     "instance_norm",
     "layer_norm",
+    "layer_norm_quantized",
     "linear",
     "log_softmax",
     "logsumexp",
@@ -108,16 +118,22 @@ __all__ = [
     "max_pool2d",
     "max_pool3d",
     "mean",
+    "pack_int4",
     "prod",
+    "quantize",
     "relu",
     "rms_norm",
+    "rms_norm_quantized",
     "rope",
     "scaled_dot_product_attention",
+    "scaled_mm",
     "silu",
+    "silu_mul_quantized",
     "softmax",
     "sum",
     "swiglu",
     "topk",
+    "weight_only_linear",
 ]
 
 _activated = custom_op("tensorlang::activation", _activation.activation)

@@ -106,10 +106,18 @@ def match_dot(
 
 def _factors(product: Binary, acc: DType) -> tuple[Expr, Expr]:
     """The factors as the matrix unit takes them: without an exact widening, if both have one."""
-    narrow = [_unwidened(e, acc) for e in (product.a, product.b)]
-    if narrow[0].dtype is narrow[1].dtype:
-        return narrow[0], narrow[1]
+    a, b = (_unwidened(e, acc) for e in (product.a, product.b))
+    a, b = _as_narrow(a, b.dtype), _as_narrow(b, a.dtype)
+    if a.dtype is b.dtype:
+        return a, b
     return product.a, product.b
+
+
+def _as_narrow(e: Expr, dtype: DType) -> Expr:
+    """An 8-bit integer that was widened, in the 16-bit float of the other factor: it is exact."""
+    if not isinstance(e, Cast) or e.a.dtype.name not in ("i8", "u8"):
+        return e
+    return Cast(dtype, e.a) if dtype.name in ("f16", "bf16") else e
 
 
 def _unwidened(e: Expr, acc: DType) -> Expr:

@@ -11,7 +11,9 @@ from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
 _conv_op = custom_op("tensorlang::conv", _conv.conv, schedules=_conv.implicit_matmul)
-_transpose_op = custom_op("tensorlang::conv_transpose", _conv.conv_transpose)
+_transpose_op = custom_op(
+    "tensorlang::conv_transpose", _conv.conv_transpose, schedules=_conv.in_whole_rows
+)
 Numbers = int | Sequence[int]
 
 

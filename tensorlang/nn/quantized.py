@@ -1,0 +1,272 @@
+"""Rows quantised to 8 bits as they are made, and matmuls of what was quantised.
+
+A row is (C blocks, T values); each block has its scale, so that one block a row is a scale a token:
+
+    top[i, c]  = max(|y[i, c, t]|, over=t)
+    scale[i, c] = top[i, c] / largest             q[i, c, t] = y[i, c, t] / scale[i, c], rounded
+"""
+
+from collections.abc import Callable, Mapping
+
+from tensorlang.algorithm import reads_of
+from tensorlang.domain import RDom
+from tensorlang.func import Func, Input
+from tensorlang.ir.expr import Expr, Param, Size, Var
+from tensorlang.ir.functions import abs, clamp, round, rsqrt, select
+from tensorlang.ir.types import DTYPES, DType, f8e5m2, f32, i8, i32
+from tensorlang.nn.activation import silu
+from tensorlang.nn.numbers import wide
+from tensorlang.pipeline import Pipeline
+from tensorlang.reductions import max, sum
+from tensorlang.schedule import Schedule
+
+M, N, K, C, T = (Size(name) for name in "MNKCT")
+i, j, c, t = (Var(name) for name in "ijct")
+# A value y[i, c, t] of a row.
+Value = Callable[[Expr, Expr, Expr], Expr]
+# The least scale times the largest value: of a row of zeros.
+_LEAST = 1e-12
+
+
+def quantize(x: DType, *, out_dtype: str) -> Pipeline:
+    """q and scale of x itself."""
+    X = Input("x", x, [M, C, T])
+    return _quantized("quantize", [X], lambda i, c, t: f32(X[i, c, t]), out_dtype)
+
+
+def silu_mul(x: DType, gate: DType, *, out_dtype: str) -> Pipeline:
+    """q and scale of silu(x) * gate."""
+    X, G = Input("x", x, [M, C, T]), Input("gate", gate, [M, C, T])
+    return _quantized(
+        "silu_mul", [X, G], lambda i, c, t: silu(f32(X[i, c, t])) * f32(G[i, c, t]), out_dtype
+    )
+
+
+def rms_norm(x: DType, weight: DType, residual: DType | None, *, out_dtype: str) -> Pipeline:
+    """q and scale of h / sqrt(mean(h^2) + eps) * weight, where h = x + residual."""
+    X, W, eps = Input("x", x, [M, C, T]), Input("weight", weight, [C, T]), Param("eps", f32)
+    inputs, value = _with_residual([X, W], X, residual)
+    r, squares, rate = RDom("r", C, T), Func("squares"), Func("rate")
+    h = value(i, r[0], r[1])
+    squares[i] = sum(h * h, over=r)
+    rate[i] = rsqrt(squares[i] / f32(C * T) + eps)
+    return _quantized(
+        "rms_norm_quantized",
+        inputs,
+        lambda i, c, t: value(i, c, t) * rate[i] * f32(W[c, t]),
+        out_dtype,
+    )
+
+
+def layer_norm(
+    x: DType, weight: DType, bias: DType, residual: DType | None, *, out_dtype: str
+) -> Pipeline:
+    """q and scale of (h - mean) / sqrt(var + eps) * weight + bias, where h = x + residual."""
+    X, W, eps = Input("x", x, [M, C, T]), Input("weight", weight, [C, T]), Param("eps", f32)
+    shift = Input("bias", bias, [C, T])
+    inputs, value = _with_residual([X, W, shift], X, residual)
+    r, names = RDom("r", C, T), ["total", "mean", "squares", "rate"]
+    total, mean, squares, rate = map(Func, names)
+    total[i] = sum(value(i, r[0], r[1]), over=r)
+    mean[i] = total[i] / f32(C * T)
+    d = value(i, r[0], r[1]) - mean[i]
+    squares[i] = sum(d * d, over=r)
+    rate[i] = rsqrt(squares[i] / f32(C * T) + eps)
+
+    def normed(i: Expr, c: Expr, t: Expr) -> Expr:
+        return (value(i, c, t) - mean[i]) * rate[i] * f32(W[c, t]) + f32(shift[c, t])
+
+    return _quantized("layer_norm_quantized", inputs, normed, out_dtype)
+
+
+def _with_residual(
+    inputs: list[Input], x: Input, residual: DType | None
+) -> tuple[list[Input], Value]:
+    if residual is None:
+        return inputs, lambda i, c, t: f32(x[i, c, t])
+    inputs.append(Input("residual", residual, [M, C, T]))
+    more = inputs[-1]
+    return inputs, lambda i, c, t: f32(x[i, c, t]) + f32(more[i, c, t])
+
+
+def _quantized(name: str, inputs: list[Input], value: Value, out_dtype: str) -> Pipeline:
+    made, r = DTYPES[out_dtype], RDom("u", T)
+    largest = float(made.highest) if made.is_integer else _largest_float(made)
+    y, top, q, scale = Func("y"), Func("top"), Func("q"), Func("scale")
+    y[i, c, t] = value(i, c, t)
+    top[i, c] = max(abs(y[i, c, r]), over=r, initial=_LEAST)
+    scaled = y[i, c, t] * (largest / top[i, c])
+    if made.is_integer:
+        scaled = clamp(round(scaled), -largest, largest)
+    q[i, c, t] = made(scaled)
+    scale[i, c] = top[i, c] / largest
+    return Pipeline(name, inputs=inputs, outputs={q: [M, C, T], scale: [M, C]})
+
+
+def _largest_float(dtype: DType) -> float:
+    return 57344.0 if dtype is f8e5m2 else 448.0
+
+
+def scaled_mm(
+    x: DType,
+    weight: DType,
+    scale_x: DType,
+    scale_w: DType,
+    bias: DType | None,
+    *,
+    out_dtype: str,
+    rowwise: bool,
+) -> Pipeline:
+    """out[i, j] = sum(x[i, k] * weight[j, k]) * scale_x * scale_w + bias[j]
+
+    x and weight are f8 or int8; their sum is in f32 or i32.
+
+    Args: rowwise: a scale a row of x and of weight; else one for each.
+    """
+    w, k = (i32 if x is i8 else f32), RDom("k", K)
+    X, W = Input("x", x, [M, K]), Input("weight", weight, [N, K])
+    a = Input("scale_x", scale_x, [M] if rowwise else [1])
+    b = Input("scale_w", scale_w, [N] if rowwise else [1])
+    product, out = Func("product"), Func("out")
+    product[i, j] = sum(w(X[i, k]) * w(W[j, k]), over=k)
+    at = (i, j) if rowwise else (0, 0)
+    value = f32(product[i, j]) * (f32(a[at[0]]) * f32(b[at[1]]))
+    inputs = [X, W, a, b]
+    if bias is not None:
+        inputs.append(Input("bias", bias, [N]))
+        value = value + f32(inputs[-1][j])
+    out[i, j] = DTYPES[out_dtype](value)
+    return Pipeline("scaled_mm", inputs=inputs, outputs={out: [M, N]})
+
+
+def block_scaled_mm(
+    x: DType, weight: DType, scale_x: DType, scale_w: DType, *, out_dtype: str, block: int
+) -> Pipeline:
+    """out[i, j] = sum(part[i, j, c] * scale_x[i, c] * scale_w[j // block, c], over=c)
+
+    part[i, j, c] sums x[i, k] * weight[j, k] over block c of k.
+    """
+    w, r, k = (i32 if x is i8 else f32), RDom("r", C), RDom("k", block)
+    X, W = Input("x", x, [M, C * block]), Input("weight", weight, [N, C * block])
+    a = Input("scale_x", scale_x, [M, C])
+    b = Input("scale_w", scale_w, [(N + (block - 1)) // block, C])
+    part, total, out = Func("part"), Func("total"), Func("out")
+    part[i, j, c] = sum(w(X[i, c * block + k]) * w(W[j, c * block + k]), over=k)
+    total[i, j] = sum(f32(part[i, j, r]) * (f32(a[i, r]) * f32(b[j // block, r])), over=r)
+    out[i, j] = DTYPES[out_dtype](total[i, j])
+    return Pipeline("block_scaled_mm", inputs=[X, W, a, b], outputs={out: [M, N]})
+
+
+def weight_only(
+    x: DType, weight: DType, scale: DType, bias: DType | None, *, bits: int, group: int
+) -> Pipeline:
+    """out[i, j] = sum(part[i, j, c] * scale[j, c], over=c) + bias[j], the weights of `bits` bits
+
+    part[i, j, c] sums x[i, k] * w[j, k] over group c of k.  A weight of 8 bits is an i8; two of 4
+    bits are a u8, the even k in the low half, each 8 more than it stands for.
+
+    Args: group: how many weights of a row share a scale; 0: all.
+    """
+    w, out = wide(x), Func("out")
+    count = C * group if group else K
+    X = Input("x", x, [M, count])
+    W = Input("weight", weight, [N, count if bits > 4 else (count + 1) // 2])
+    S = Input("scale", scale, [N, C if group else 1])
+
+    def value(j: Expr, k: Expr) -> Expr:
+        """The weight, exact in the dtype of x, so that the product is one for a matrix unit."""
+        if bits > 4:
+            return w(x(W[j, k]))
+        pair = i32(W[j, k // 2])
+        half = select(k % 2 == 0, pair & 15, pair >> 4)
+        return w(x(half - 8))
+
+    inputs = [X, W, S]
+    if group:
+        k, r, part, total = RDom("k", group), RDom("r", C), Func("part"), Func("total")
+        part[i, j, c] = sum(w(X[i, c * group + k]) * value(j, c * group + k.as_expr()), over=k)
+        total[i, j] = sum(part[i, j, r] * w(S[j, r]), over=r)
+        result = total[i, j]
+    else:
+        k, product = RDom("k", K), Func("product")
+        product[i, j] = sum(w(X[i, k]) * value(j, k.as_expr()), over=k)
+        result = product[i, j] * w(S[j, 0])
+    if bias is not None:
+        inputs.append(Input("bias", bias, [N]))
+        result = result + w(inputs[-1][j])
+    out[i, j] = x(result)
+    return Pipeline("weight_only", inputs=inputs, outputs={out: [M, N]})
+
+
+def in_one_read(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
+    """On Triton a row a program, read once: its statistics, its scales and its values.
+
+    Two outputs share no Func that is computed inside a loop, so what `scale` needs is a clone; the
+    backend finds that both compute the same.
+
+    None where a formula is as good: on C, and for rows that one program cannot hold.
+    """
+    row = sizes.get("C", 1) * sizes.get("T", 1)
+    if target != "triton" or not 0 < row <= _LONGEST_ROW:
+        return None
+    schedule, funcs = Schedule(pipeline), {f.name: f for f in pipeline.algorithm.funcs}
+    schedule["q"].gpu_blocks("i").vectorize("c").vectorize("t").gpu_warps(_warps_for(row))
+    schedule["scale"].gpu_blocks("i").vectorize("c")
+    inside = [(name, "q") for name, f in funcs.items() if not f.is_pure]
+    waiting = [(read, "scale") for read in reads_of(funcs["scale"]) & funcs.keys()]
+    while waiting:
+        name, consumer = waiting.pop()
+        clone = schedule[name].clone_in(consumer).name
+        if not funcs[name].is_pure:
+            inside.append((clone, "scale"))
+        reads = sorted(reads_of(funcs[name]) & funcs.keys() - {name})
+        waiting += [(read, clone) for read in reads]
+    for name, output in inside:
+        made = schedule[name].compute_at(output, "i")
+        update = made.update(0)
+        for loop in (v for v in schedule.state.funcs[name].dims if v == "c"):
+            made.vectorize(loop)
+            update.vectorize(loop)
+        domain = schedule.state.funcs[name].definitions[1].domain
+        for loop in () if domain is None else domain.names:
+            update.vectorize(loop)
+    schedule["scale"].compute_with("q", "i")
+    return schedule
+
+
+_LONGEST_ROW = 32768
+
+
+def _warps_for(row: int) -> int:
+    return 4 if row <= 4096 else 8 if row <= 8192 else 16
+
+
+def tiles_of_groups(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
+    """On Triton: out is tiles, each a sum over groups of K of a dot times its scales.
+
+    blocks (io, jo) { total = 0; for groups r { part = dot in the group; total += part * scales } }
+
+    None where a formula is as good: on C, and where no group has a scale of its own.
+    """
+    if target != "triton" or all(f.name != "total" for f in pipeline.algorithm.funcs):
+        return None
+    few = sizes.get("M", _TILE) < _TILE
+    rows = 16 if sizes.get("M", _TILE) <= 16 else 64 if few else _TILE
+    schedule = Schedule(pipeline)
+    out = schedule["out"].split("i", "io", "ii", rows).split("j", "jo", "ji", _TILE)
+    out.reorder("io", "jo", "ii", "ji").gpu_blocks("io", "jo").gpu_warps(4 if few else 8)
+    total = schedule["total"].compute_at("out", "jo")
+    merge = total.update(0).reorder("r", "i", "j").pipeline("r", 3)
+    part = schedule["part"].compute_at("total", "r").reorder("c", "i", "j")
+    # Rows past the end are masked: a tile has its whole extent.
+    part.bound_extent("i", rows).bound_extent("j", _TILE)
+    step = part.update(0).reorder("c", "i", "j", "k")
+    tiles = ((stage, ("i", "j")) for stage in (total, merge, part))
+    for stage, loops in ((out, ("ii", "ji")), (step, ("i", "j", "k")), *tiles):
+        for loop in loops:
+            stage.vectorize(loop)
+    return schedule
+
+
+# Rows and columns of a tile, as of a block of weights with one scale.
+_TILE = 128
