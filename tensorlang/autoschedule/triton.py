@@ -2,21 +2,20 @@
 
 Each root Func becomes a kernel of one of four shapes:
 
-    contraction   a tile of rows and columns a program, the K loop pipelined around a dot
+    contraction   a tile of rows and columns a program: triton_matmul.py
     rows          a row a program, its reductions inside it, the whole row in lanes
     reduction     an output that is itself a reduction: lanes along the unit stride
     pointwise     a tile of the innermost dimensions a program
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import ceil, prod
 
 from tensorlang.algorithm import Algorithm, FuncRecord
-from tensorlang.autoschedule.analysis import Contraction, contraction_of, is_reduction
+from tensorlang.autoschedule.analysis import contraction_of, is_reduction
 from tensorlang.autoschedule.extents import Extents
 from tensorlang.autoschedule.placing import Home, group_funcs
-from tensorlang.ir.expr import Expr
+from tensorlang.autoschedule.triton_matmul import Matmul, power_of_two
+from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.walk import loads_of
 from tensorlang.schedule import Schedule, Stage
 from tensorlang.target import Target
@@ -25,6 +24,8 @@ from tensorlang.target import Target
 # the compiler likes to take a few more, and then one row is read while nothing else runs.
 _REGISTERS = 65536
 _WARPS_OF_A_PAIR = 8
+# Points of a tile of what has no reduction; a dimension that is rather unrolled than a loop.
+_POINTS, _SHORT = 1024, 4
 # The longest row that one program holds in registers at once.
 _LONGEST_ROW = 32768
 
@@ -42,63 +43,6 @@ def schedule_triton(algorithm: Algorithm, target: Target, sizes: Mapping[str, in
     return schedule
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A tile of a contraction, its depth that of 16-bit factors, and how a program runs it."""
-
-    rows: int
-    columns: int
-    depth: int
-    warps: int
-    stages: int
-
-
-# Tiles that keep a tensor core busy, largest first; measured on Hopper.
-_TILES = (
-    Tile(128, 256, 64, 8, 3),
-    Tile(128, 128, 64, 4, 3),
-    Tile(64, 128, 64, 4, 4),
-    Tile(64, 64, 64, 4, 4),
-    Tile(32, 64, 64, 4, 5),
-    Tile(16, 64, 128, 4, 5),
-)
-
-
-def choose_tile(m: int, n: int, target: Target, products: int = 1) -> Tile:
-    """The tile with the least time: waves of programs over the chip, each as long as its tile.
-
-    A smaller tile loads more per operation, so it is charged for its perimeter.
-
-    Args: products: how many matrices of m rows and n columns there are.
-    """
-
-    def cost(tile: Tile) -> float:
-        programs = products * ceil(m / tile.rows) * ceil(n / tile.columns)
-        waves = ceil(programs / target.sms)
-        perimeter = (tile.rows + tile.columns) / (tile.rows * tile.columns)
-        return waves * tile.rows * tile.columns * (1 + 24 * perimeter)
-
-    return min(_TILES, key=cost)
-
-
-# The least side of a tile that goes through tensor descriptors: smaller ones gain nothing by it.
-_LEAST_BOX = 64
-# Bytes of shared memory that barriers and descriptors take.
-_RESERVED = 2048
-
-
-def boxed(tile: Tile, product: Contraction, out_bytes: int, target: Target) -> tuple[Tile, int]:
-    """The tile with as many stages as shared memory holds, and the parts of its epilogue.
-
-    The result passes through shared memory on its way out: a large one goes in halves.
-    """
-    parts = 2 if tile.rows * tile.columns > 128 * 128 else 1
-    stage = (tile.rows * product.bytes_a + tile.columns * product.bytes_b) * tile.depth
-    out = tile.rows * tile.columns * out_bytes // parts
-    stages = (target.shared_memory - _RESERVED - out) // stage
-    return replace(tile, stages=max(2, min(4, stages))), parts
-
-
 class _Kernels:
     """Schedules root Funcs, one kernel each."""
 
@@ -109,76 +53,14 @@ class _Kernels:
         inner = [self.schedule.state.funcs[name] for name in members]
         product = contraction_of(inner[0]) if len(inner) == 1 else None
         if product is not None and product.rows and product.columns and func.is_pure:
-            self._contraction(func, inner[0], members[inner[0].name].vars, product)
+            made = Matmul(self.schedule, self.extents, self.target, func, inner[0], product)
+            made.run(members[inner[0].name].vars)
         elif members:
             self._rows(func, members)
         elif func.is_pure:
             self._pointwise(func)
         else:
             self._updates(func)
-
-    def _contraction(
-        self, func: FuncRecord, inner: FuncRecord, home: tuple[str, ...], product: Contraction
-    ) -> None:
-        """func reads the product at its own point: the epilogue is applied to the tile."""
-        shape = dict(zip(func.dims, self.extents.shape(func), strict=True))
-        update = inner.definitions[1]
-        # The product's Vars in the consumer's names: it is read at the consumer's own point.
-        names = dict(zip(inner.dims, home, strict=True))
-        pure = dict(zip((v or "" for v in update.pure), inner.dims, strict=True))
-        row, column = (names[pure[vars[-1]]] for vars in (product.rows, product.columns))
-        products = prod(n for v, n in shape.items() if v not in (row, column))
-        tile = choose_tile(shape[row], shape[column], self.target, products)
-        tile = replace(tile, depth=tile.depth * 2 // max(product.bytes_a, product.bytes_b))
-        stage = self.schedule[func.name]
-        others = [v for v in func.dims if v not in (row, column)]
-        parts = 1
-        boxes = self._takes_boxes(tile, product)
-        if boxes:
-            tile, parts = boxed(tile, product, func.dtypes[0].bits // 8, self.target)
-        stage.tile(row, column, "row_o", "col_o", "row_i", "col_i", tile.rows, tile.columns)
-        stage.split("row_o", "group", "row_g", 8, tail="ragged")
-        stage.reorder(*others, "group", "col_o", "row_g", "row_i", "col_i")
-        stage.fuse("col_o", "row_g", "in_group").fuse("group", "in_group", "tile")
-        at, lane = "tile", "col_i"
-        programs = ceil(shape[row] / tile.rows) * ceil(shape[column] / tile.columns)
-        if boxes and not others and programs > self.target.sms:
-            stage.split("tile", "turn", "program", self.target.sms)
-            stage.reorder("program", "turn", "row_i", "col_i").gpu_blocks("program")
-            at = "turn"
-        else:
-            stage.gpu_blocks(*others, "tile")
-        if parts > 1:
-            stage.split("col_i", "part", "col_p", tile.columns // parts).unroll("part")
-            stage.reorder("part", "row_i", "col_p")
-            lane = "col_p"
-        stage.vectorize("row_i").vectorize(lane).gpu_warps(tile.warps)
-        made = self.schedule[inner.name].compute_at(func.name, at)
-        back = {names[d]: d for d in inner.dims}
-        made.vectorize(back[row]).vectorize(back[column])
-        step = made.update(0)
-        step.split(product.k, "k_o", "k_i", tile.depth)
-        lanes = [v for v, d in pure.items() if names[d] in (row, column)]
-        step.reorder("k_o", *lanes, "k_i")
-        for lane in (*lanes, "k_i"):
-            step.vectorize(lane)
-        step.pipeline("k_o", tile.stages)
-        if boxes:
-            for operand in product.operands:
-                self.schedule[operand].load_with("descriptor")
-            stage.store_with("descriptor")
-
-    def _takes_boxes(self, tile: Tile, product: Contraction) -> bool:
-        """Whether tiles should go through descriptors: large ones, of rows of whole 16 bytes."""
-        sizes = {a.name: a.shape for a in self.extents.inputs}
-        widths = zip(product.operands, (product.bytes_a, product.bytes_b), strict=False)
-        rows = [self.extents.of(sizes[a][-1]) * n % 16 for a, n in widths if a in sizes]
-        return (
-            self.target.descriptors
-            and min(tile.rows, tile.columns) >= _LEAST_BOX
-            and product.narrow
-            and not any(rows)
-        )
 
     def _rows(self, func: FuncRecord, members: Mapping[str, Home]) -> None:
         """A point of the outer dimensions a program; reductions and the rest of the row inside."""
@@ -217,21 +99,38 @@ class _Kernels:
             stage.vectorize(lane)
 
     def _pointwise(self, func: FuncRecord) -> None:
-        """A tile of 1,024 points a program, as wide as the innermost dimension allows."""
+        """A tile of 1,024 points a program, as wide as the innermost dimension allows.
+
+        What lies between rows and columns of a tile and is short, as the two halves of rope, is
+        unrolled: what they share is read once.
+        """
         if not func.dims:
             return
-        shape = self.extents.shape(func)
+        shape = dict(zip(func.dims, self.extents.shape(func), strict=True))
         stage = self.schedule[func.name]
-        width = min(1024, _power_of_two(shape[-1]))
-        blocks = [*func.dims[:-1]]
-        lanes = ["lane"]
-        stage.split(func.dims[-1], "block", "lane", width)
-        if width < 1024 and blocks:
-            stage.split(blocks[-1], "rows", "row", 1024 // width)
+        *blocks, last = func.dims
+        width = min(_POINTS, power_of_two(shape[last]))
+        lanes, short = ["lane"], list[str]()
+        stage.split(last, "block", "lane", width)
+        if width < _POINTS:
+            fixed = self._fixed(func)
+            while blocks and blocks[-1] in fixed and shape[blocks[-1]] <= _SHORT:
+                short.insert(0, blocks.pop())
+        if width < _POINTS and blocks:
+            rows = min(_POINTS // width, power_of_two(shape[blocks[-1]]))
+            stage.split(blocks[-1], "rows", "row", rows)
             blocks[-1], lanes = "rows", ["row", "lane"]
-        stage.reorder(*blocks, "block", *lanes).gpu_blocks(*blocks, "block").gpu_warps(4)
+        stage.reorder(*blocks, "block", *short, *lanes)
+        stage.gpu_blocks(*blocks, "block").gpu_warps(4)
+        for loop in short:
+            stage.unroll(loop)
         for lane in lanes:
             stage.vectorize(lane)
+
+    def _fixed(self, func: FuncRecord) -> set[str]:
+        """The dimensions whose extents are numbers."""
+        shape = self.extents.outputs.get(func.name, ())
+        return {v for v, n in zip(func.dims, shape, strict=False) if isinstance(n, Const)}
 
     def _updates(self, func: FuncRecord) -> None:
         """An output that is itself a reduction: its stages in one kernel, lanes where loads run."""
@@ -251,9 +150,7 @@ class _Kernels:
                 return
             domain = definition.domain.dims if definition.domain else ()
             if across:
-                stage.split(
-                    pure[-1], "block", "lane", min(256, _power_of_two(shape[func.dims[-1]]))
-                )
+                stage.split(pure[-1], "block", "lane", min(256, power_of_two(shape[func.dims[-1]])))
                 stage.reorder(*pure[:-1], "block", *(name for name, _, _ in domain), "lane")
                 stage.gpu_blocks(*pure[:-1], "block").vectorize("lane")
             else:
@@ -272,10 +169,6 @@ def _loads_run_along(values: Sequence[Expr], pure: set[str]) -> bool:
         if load.indices:
             votes += 1 if load.indices[-1].free & pure else -1
     return votes > 0
-
-
-def _power_of_two(n: int) -> int:
-    return 1 << max(n - 1, 0).bit_length()
 
 
 def _warps_for(row: int) -> int:

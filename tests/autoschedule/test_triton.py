@@ -19,7 +19,7 @@ from tensorlang import (
     rsqrt,
     sum,
 )  # fmt: skip
-from tensorlang.autoschedule.triton import choose_tile
+from tensorlang.autoschedule.triton_matmul import choose_tile
 from tensorlang.target import Target
 from tensorlang.testing import assert_equivalent
 
@@ -105,3 +105,31 @@ def test_a_long_row_is_taken_in_pieces():
     p = softmax()
     s = autoschedule(p, SM_90, {"M": 8, "N": 131072})
     assert "split(q, q_o, q_i, 8192)" in str(s)
+
+
+def test_few_rows_split_k_over_the_chip_and_merge_in_the_launch() -> None:
+    k, a, b = RDom("k", K), Input("A", f16, [M, K]), Input("B", f16, [N, K])
+    c, d = Func("C"), Func("D")
+    c[i, j] = sum(f32(a[i, k]) * f32(b[j, k]), over=k)
+    d[i, j] = f16(maximum(c[i, j], 0))
+    pipeline = Pipeline("few", inputs=[a, b], outputs={d: [M, N]})
+    schedule = autoschedule(pipeline, SM_90, {"M": 16, "N": 4096, "K": 4096})
+    kernel = pipeline.compile(schedule, SM_90)
+    assert kernel.notes == ()
+    assert kernel.source.count("tl.atomic_add") == 1
+    assert "tl.dot(B, A, C_u)" in kernel.source
+    wide = autoschedule(pipeline, SM_90, {"M": 16, "N": 28672, "K": 4096})
+    assert "rfactor" not in str(wide)
+    small = autoschedule(pipeline, SM_90, {"M": 5, "N": 130, "K": 1100})
+    assert_equivalent(pipeline, small, "triton", sizes={"M": 5, "N": 130, "K": 1100})
+
+
+def test_short_dimensions_between_rows_and_columns_are_unrolled_and_read_once() -> None:
+    x, y, p = Input("X", f32, [M, N, 2, 8]), Func("Y"), Var("p")
+    d = Var("d")
+    y[i, j, p, d] = x[i, j, 0, d] - x[i, j, 1, d] * f32(p)
+    pipeline = Pipeline("halves", inputs=[x], outputs={y: [M, N, 2, 8]})
+    schedule = autoschedule(pipeline, SM_90)
+    assert "unroll(p)" in str(schedule)
+    assert pipeline.compile(schedule, SM_90).source.count("tl.load(") == 2
+    assert_equivalent(pipeline, schedule, "triton", sizes={"M": 3, "N": 5})
