@@ -1,6 +1,6 @@
 """Linear forms known to be >= 0, and the numbers and points that follow from them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import lcm
 from typing import Self
@@ -8,14 +8,12 @@ from typing import Self
 from tensorlang.ir.expr import Expr
 from tensorlang.ir.linear import Linear, expanded
 from tensorlang.ir.ranges import UNKNOWN, Range, add, intersect, range_of, scale
-from tensorlang.ir.samples import Point, extended_points, sample_points
+from tensorlang.ir.samples import NUMBERS, Choices, Point
 from tensorlang.ir.walk import fold
 
 # Wider forms are of no use to a proof, and more forms of one term only make it longer.
 WIDTH = 24
 _FORMS_OF_A_TERM = 12
-# Fewer points than these refute little: others are looked for.
-_FEW = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +27,8 @@ class Forms:
     multiples: Mapping[Expr, int] = field(default_factory=dict[Expr, int])
     _ranges: dict[Expr, Range] = field(default_factory=dict[Expr, Range])
     _ranked: dict[Expr, tuple[int, bool]] = field(default_factory=dict[Expr, tuple[int, bool]])
-    _points: list[list[Point]] = field(default_factory=list[list[Point]])
+    _points: dict[int, Point | None] = field(default_factory=dict[int, Point | None])
+    _choices: list[Choices] = field(default_factory=list[Choices])
     # What this was made from, and the forms that it has more.
     _smaller: "tuple[Forms, list[Linear]] | None" = None
 
@@ -49,28 +48,35 @@ class Forms:
         ranks = self.ranks if ranks is None else ranks
         return type(self)(kept, ends, ranks, self.multiples, _smaller=(self, added))
 
-    def points(self) -> list[Point]:
-        """Points at which all the forms hold, chosen when first asked for."""
+    def points(self) -> Iterator[Point]:
+        """Points at which all the forms hold, each chosen when it is first asked for."""
+        points = map(self._point, NUMBERS)
+        return (point for point in points if point is not None)
+
+    def _point(self, number: int) -> Point | None:
         waiting: list[Forms] = []
         forms: Forms | None = self
-        while forms is not None and not forms._points:
+        while forms is not None and number not in forms._points:
             waiting.append(forms)
             forms = forms._smaller[0] if forms._smaller is not None else None
         while waiting:
-            waiting.pop()._choose_points()
-        return self._points[0]
+            forms = waiting.pop()
+            forms._points[number] = forms._choose_point(number)
+        return self._points[number]
 
-    def _choose_points(self) -> None:
-        """Those of what this was made from, as far as the further forms hold there."""
+    def _choose_point(self, number: int) -> Point | None:
+        """That of what this was made from, if the further forms hold there; else another."""
         below, added = self._smaller if self._smaller is not None else (None, [])
-        if below is not None and not added:
-            self._points.append(below._points[0])
-            return
-        points = extended_points(below._points[0], added, self.ranks) if below is not None else []
-        if len(points) < _FEW:
+        old = below._points[number] if below is not None else Point(number)
+        if old is None or not added:
+            return old
+        if not self._choices:
+            self._choices.append(Choices(added, self.ranks, old.chosen))
+        found = self._choices[0].extended(old)
+        if found is None and number in NUMBERS[:2]:
             distinct = {form: None for forms in self.forms.values() for form in forms}
-            points = sample_points(list(distinct), self.ranks)
-        self._points.append(points)
+            found = Choices(list(distinct), self.ranks).extended(Point(number))
+        return found
 
     def refutes(self, form: Linear) -> bool:
         """Whether `form` is negative somewhere, as far as a few points show."""

@@ -34,7 +34,7 @@ _OTHERS = (0, 3, -2, 17, 1, 100)
 # what fails does so there.  One point takes all that is bounded at its lower end, one at its upper.
 _LARGE = 5000
 # Those come first: what is negative at one point need not be looked at at others.
-_NUMBERS = (6, 7, 8, 0, 1, 2, 3, 4, 5)
+NUMBERS = (6, 0, 1, 7, 3, 4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,22 +107,29 @@ def _default(leaf: Expr, number: int) -> int:
 
 def sample_points(forms: list[Linear], ranks: Mapping[str, int]) -> list[Point]:
     """Points at which no form is negative; outer names (of low rank) are given values first."""
-    return extended_points([Point(number) for number in _NUMBERS], forms, ranks)
+    choices = Choices(forms, ranks)
+    points = (choices.extended(Point(number)) for number in NUMBERS)
+    return [point for point in points if point is not None]
 
 
-def extended_points(
-    points: list[Point], forms: list[Linear], ranks: Mapping[str, int]
-) -> list[Point]:
-    """The points, with values for the further names of `forms`, where no form is negative."""
-    bounding = _bounding(forms, ranks, points[0].chosen if points else ())
-    extended: list[Point] = []
-    for old in points:
+class Choices:
+    """How a point gives values to the further names of forms, outer ones (of low rank) first.
+
+    Args: chosen: the names and loads that have their values.
+    """
+
+    def __init__(
+        self, forms: list[Linear], ranks: Mapping[str, int], chosen: Collection[Expr] = ()
+    ) -> None:
+        self.forms = forms
+        self.bounding = _bounding(forms, ranks, chosen)
+
+    def extended(self, old: Point) -> Point | None:
+        """The point with values for the further names; None where a form is negative there."""
         point = Point(old.number, dict(old.chosen), dict(old.chosen))
-        for leaf, bounds in bounding.items():
+        for leaf, bounds in self.bounding.items():
             point.choose(leaf, _chosen(leaf, bounds, point))
-        if all(point.value(form) >= 0 for form in forms):
-            extended.append(point)
-    return extended
+        return point if all(point.value(form) >= 0 for form in self.forms) else None
 
 
 def _bounding(

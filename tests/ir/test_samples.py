@@ -31,7 +31,7 @@ def test_what_is_proved_is_refuted_nowhere(e: Expr, scene: Scene):
 
 def test_loops_have_points_inside_and_at_both_ends():
     facts = Facts.none.with_range("i", 0, N).with_range("j", i, 10)
-    points = facts.known.points()
+    points = list(facts.known.points())
     assert len(points) >= 6
     ends = {(p.value(to_linear(j - i)) == 0, p.value(to_linear(j - i)) == 9) for p in points}
     assert {(True, False), (False, True)} <= ends
@@ -48,7 +48,7 @@ def test_points_do_not_depend_on_what_was_asked_before():
 def test_data_keeps_to_its_guard():
     at = Cast(index, Load("idx", (i,), 0, i32))
     facts = Facts.none.assume((at >= 3) & (at < N))
-    points = facts.known.points()
+    points = list(facts.known.points())
     assert points
     assert all(3 <= p.value(to_linear(at)) < p.value(to_linear(N)) for p in points)
 
