@@ -13,6 +13,7 @@ from typing import ClassVar
 from tensorlang.ir.conditions import conjuncts_of, forms_of, multiple_of, negated
 from tensorlang.ir.consequences import consequences, with_consequences
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Operand, Unary, Var, as_expr
+from tensorlang.ir.forms import rank_of
 from tensorlang.ir.inequality import Known
 from tensorlang.ir.linear import Linear, single, to_linear
 from tensorlang.ir.rewriter import Rewriter
@@ -40,6 +41,9 @@ class Facts:
     rewritten: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
     # The larger sets made of this one, by what was added: passes look at the same nests again.
     _larger: dict[Hashable, "Facts"] = field(default_factory=dict[Hashable, "Facts"])
+    # The set that this was made from, and the lowest rank of what it says beyond that.
+    _smaller: "Facts | None" = None
+    _about: int = 0
     none: ClassVar["Facts"]
 
     def with_range(self, name: str, min: Operand, extent: Operand) -> "Facts":
@@ -89,7 +93,8 @@ class Facts:
         if lo is not None and hi is not None:
             forms.append(self._form(hi) - self._form(lo))
         ranks = {name: len(self.known.ranks) + 1, **self.known.ranks}
-        return Facts(with_consequences(self.known.plus((), ranks), forms), self.conditions)
+        known = with_consequences(self.known.plus((), ranks), forms)
+        return Facts(known, self.conditions, _smaller=self, _about=known.about)
 
     def assume(self, condition: Expr) -> "Facts":
         """Also `condition`, conjunctions taken apart."""
@@ -107,13 +112,18 @@ class Facts:
         for part in plain:
             if isinstance(part, Compare) and part.op == "ne" and part.a.dtype.is_integer:
                 known = with_consequences(known, _apart(part, known))
-        return Facts(known, self.conditions.union(conjuncts_of(condition), plain))
+        conditions = frozenset(plain).union(conjuncts_of(condition))
+        about = min(rank_of(c.free, known.ranks) for c in conditions)
+        return Facts(known, self.conditions | conditions, _smaller=self, _about=about)
 
     def _bound(self, name: str, forms: Iterable[Linear]) -> "Facts":
         facts = self._forget(name)
         ranks = {**facts.known.ranks, name: len(facts.known.ranks) + 1}
         known = facts.known.plus((), ranks)
-        return Facts(with_consequences(known, forms), facts.conditions)
+        known = with_consequences(known, forms)
+        # What was known of another variable of that name is no longer known.
+        smaller = self if facts is self else None
+        return Facts(known, facts.conditions, _smaller=smaller, _about=known.about)
 
     def _form(self, e: Expr) -> Linear:
         """An index as a form; what divides without a rest is divided."""
@@ -121,8 +131,11 @@ class Facts:
 
     def _forget(self, name: str) -> "Facts":
         """Without what was said of another variable of this name."""
+        known = self.known.without(name)
         conditions = frozenset(c for c in self.conditions if name not in c.free)
-        return Facts(self.known.without(name), conditions)
+        if known is self.known and len(conditions) == len(self.conditions):
+            return self
+        return Facts(known, conditions)
 
     def forms_of(self, condition: Expr) -> list[Linear]:
         """Forms that are >= 0 where `condition` holds."""
@@ -154,7 +167,11 @@ class Facts:
 
     def simplified(self, e: Expr) -> Expr:
         """`e` rewritten under these facts."""
-        return Rewriter(self.known, self.holds, self.rewritten)(e)
+        rank = rank_of(e.free, self.known.ranks)
+        facts = self
+        while facts._about > rank and facts._smaller is not None:
+            facts = facts._smaller
+        return Rewriter(facts.known, facts.holds, facts.rewritten)(e)
 
 
 # How many sets are remembered: each holds what was proved, and the points that refute.

@@ -14,6 +14,8 @@ from tensorlang.ir.walk import fold
 # Wider forms are of no use to a proof, and more forms of one term only make it longer.
 WIDTH = 24
 _FORMS_OF_A_TERM = 12
+# A rank that no name has.
+NOWHERE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +32,9 @@ class Forms:
     _points: dict[int, Point | None] = field(default_factory=dict[int, Point | None])
     _choices: list[Choices] = field(default_factory=list[Choices])
     # What this was made from, and the forms that it has more.
-    _smaller: "tuple[Forms, list[Linear]] | None" = None
+    _smaller: "tuple[Self, list[Linear]] | None" = None
+    # The lowest rank of these: nothing more is known here of what stands further out.
+    about: int = 0
 
     def plus(self, forms: Iterable[Linear], ranks: Mapping[str, int] | None = None) -> Self:
         """This and `forms` as well, all >= 0."""
@@ -46,7 +50,19 @@ class Forms:
                     kept[term] = (*found, form)
                 ends[term] = intersect(ends.get(term, UNKNOWN), self._end(form, term))
         ranks = self.ranks if ranks is None else ranks
-        return type(self)(kept, ends, ranks, self.multiples, _smaller=(self, added))
+        about = min((_rank(form, ranks) for form in added), default=NOWHERE)
+        return type(self)(kept, ends, ranks, self.multiples, _smaller=(self, added), about=about)
+
+    def around(self, names: frozenset[str]) -> Self:
+        """The smallest set of these that says as much of expressions over `names`.
+
+        What is known of names bound further in is of no use to them.
+        """
+        rank = rank_of(names, self.ranks)
+        forms = self
+        while forms.about > rank and forms._smaller is not None:
+            forms = forms._smaller[0]
+        return forms
 
     def points(self) -> Iterator[Point]:
         """Points at which all the forms hold, each chosen when it is first asked for."""
@@ -95,7 +111,10 @@ class Forms:
     def with_multiple(self, atom: Expr, n: int) -> Self:
         """This, and that `atom` is a multiple of n."""
         multiples = {**self.multiples, atom: lcm(n, self.multiples.get(atom, 1))}
-        return type(self)(self.forms, self.ends, self.ranks, multiples, _smaller=(self, []))
+        about = rank_of(atom.free, self.ranks)
+        return type(self)(
+            self.forms, self.ends, self.ranks, multiples, _smaller=(self, []), about=about
+        )
 
     def _end(self, form: Linear, term: Expr) -> Range:
         """What `form` >= 0 says of `term` alone, its other terms being anywhere in their ranges."""
@@ -127,11 +146,17 @@ class Forms:
     def rank(self, term: Expr) -> tuple[int, bool]:
         """Inner names first; of one name, what is built from it before the name itself."""
         if term not in self._ranked:
-            ranks = self.ranks
-            names = term.free if len(term.free) < len(ranks) else ranks.keys() & term.free
-            rank = max((ranks.get(name, 0) for name in names), default=0)
-            self._ranked[term] = rank, bool(term.children)
+            self._ranked[term] = rank_of(term.free, self.ranks), bool(term.children)
         return self._ranked[term]
+
+
+def rank_of(names: Iterable[str], ranks: Mapping[str, int]) -> int:
+    """The rank of the innermost of some names."""
+    return max((ranks.get(name, 0) for name in names), default=0)
+
+
+def _rank(form: Linear, ranks: Mapping[str, int]) -> int:
+    return max(rank_of(term.free, ranks) for term in form.terms)
 
 
 def tightened(form: Linear) -> Linear:

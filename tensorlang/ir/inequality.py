@@ -17,13 +17,15 @@ class Known(Forms):
 
     def nonnegative(self, form: Linear) -> bool:
         """Whether `form` >= 0 is proved."""
+        known = self.around(frozenset().union(*(term.free for term in form.terms)))
         key = form.key()
-        if key not in self._proved:
+        found = known._proved.get(key)
+        if found is None:
             # Numbers first, while products of sums still stand as products.
-            lo = self.range(form)[0]
-            proved = lo is not None and lo >= 0
-            self._proved[key] = proved or prove_nonnegative(form, self)
-        return self._proved[key]
+            lo = known.range(form)[0]
+            found = (lo is not None and lo >= 0) or prove_nonnegative(form, known)
+            known._proved[key] = found
+        return found
 
     def proves(self, condition: Compare) -> bool:
         """Whether a canonical comparison of integers is proved."""

@@ -19,6 +19,7 @@ from tensorlang.ir.stmt import (
     exprs_of,
     map_children,
     map_exprs,
+    walk,
 )
 from tensorlang.ir.types import bool_
 from tensorlang.ir.walk import substitute
@@ -35,6 +36,15 @@ def simplify_stmt(stmt: Stmt, facts: Facts = Facts.none) -> Stmt:
     for x in [a, +1): s           -> let x = a: s
     let x = v: s                  -> s[x := v]   where v is a name and a constant, or x occurs once
     """
+    while True:
+        stmt = _simplified(stmt, facts)
+        # A body may now mention a name less often than before.
+        if not any(isinstance(s, Let) and _is_inlined(s) for s in walk(stmt)):
+            return stmt
+
+
+def _simplified(stmt: Stmt, facts: Facts) -> Stmt:
+    """Once, from the outside in."""
     stmt = map_exprs(stmt, lambda e: simplify(e, facts))
     match stmt:
         case For():
@@ -53,7 +63,7 @@ def simplify_stmt(stmt: Stmt, facts: Facts = Facts.none) -> Stmt:
 
 def _around(stmt: Stmt, facts: Facts) -> Stmt:
     """`stmt` over its simplified body; nothing when that is nothing."""
-    result = map_children(stmt, lambda child: simplify_stmt(child, facts))
+    result = map_children(stmt, lambda child: _simplified(child, facts))
     body = getattr(result, "body", None)
     return _NOTHING if isinstance(body, Block) and not body.statements else result
 
@@ -72,7 +82,7 @@ def _for(stmt: For, facts: Facts) -> Stmt:
 
 def _if(stmt: If, facts: Facts) -> Stmt:
     if isinstance(stmt.condition, Const):
-        return simplify_stmt(stmt.body, facts) if stmt.condition.value else _NOTHING
+        return _simplified(stmt.body, facts) if stmt.condition.value else _NOTHING
     for name, value in _fixed_names(stmt.condition):
         body = _substituted(stmt.body, name, value)
         stmt = stmt if body is stmt.body else replace(stmt, body=body)
@@ -98,7 +108,7 @@ def _fixed_names(condition: Expr) -> Iterator[tuple[str, Const]]:
 def _block(stmt: Block, facts: Facts) -> Stmt:
     parts: list[Stmt] = []
     for part in stmt.statements:
-        parts.append(simplify_stmt(part, facts))
+        parts.append(_simplified(part, facts))
         if isinstance(part, Assert):
             # It holds for all that follows.
             facts = facts.assume(part.condition)
@@ -109,14 +119,10 @@ def _block(stmt: Block, facts: Facts) -> Stmt:
 
 def _let(stmt: Let, facts: Facts) -> Stmt:
     if _is_inlined(stmt):
-        return simplify_stmt(_substituted(stmt.body, stmt.var, stmt.value), facts)
+        return _simplified(_substituted(stmt.body, stmt.var, stmt.value), facts)
     result = _around(stmt, facts.with_value(stmt.var, stmt.value))
-    if isinstance(result, Let) and result.body is not stmt.body:
-        # The body may mention the name less often than before.
-        if not _occurrences(result.body, result.var):
-            return result.body
-        if _is_inlined(result):
-            return simplify_stmt(_substituted(result.body, result.var, result.value), facts)
+    if isinstance(result, Let) and not _occurrences(result.body, result.var):
+        return result.body
     return result
 
 
