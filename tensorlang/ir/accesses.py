@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
 
 from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Compare, Expr, Load, Select, Unary, Var
@@ -11,6 +10,7 @@ from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
 from tensorlang.ir.linear import to_expr, to_linear
+from tensorlang.ir.mentions import touches
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.types import index
@@ -18,9 +18,6 @@ from tensorlang.ir.walk import postorder, substitute
 from tensorlang.span import Span
 
 Ranges: TypeAlias = Mapping[str, Interval]
-# The buffers that a statement touches, for as long as the statement lives.
-Touched: TypeAlias = WeakKeyDictionary[Stmt, frozenset[str]]
-_touched_by: Touched = WeakKeyDictionary()
 # The names of a dimension's region and of its storage: f.x.min ... (ir/regions.py).
 REGION_PARTS = ("min", "extent", "first", "last")
 STORAGE_PARTS = ("low", "count")
@@ -81,20 +78,8 @@ class _Scope:
         return substitute(e, self.fixed)
 
 
-def _touched(stmt: Stmt) -> frozenset[str]:
-    """The buffers that a statement loads from or stores to."""
-    found = _touched_by.get(stmt)
-    if found is None:
-        own = [stmt.buffer] if isinstance(stmt, Store) else list[str]()
-        parts = [e.reads for e in exprs_of(stmt)]
-        # A list, not a generator: what nests deeply may not recurse through C.
-        parts += [_touched(child) for child in children_of(stmt)]
-        found = _touched_by[stmt] = frozenset(own).union(*parts)
-    return found
-
-
 def _accesses(stmt: Stmt, buffer: str, scope: _Scope) -> Iterator[Access]:
-    if buffer not in _touched(stmt):
+    if not touches(stmt, buffer):
         return
     if isinstance(stmt, (Stage, Store)):
         scope = replace(scope, span=stmt.span)

@@ -27,13 +27,23 @@ from tensorlang.ir.interval_arithmetic import (
     tighter,
     union,
 )
-from tensorlang.ir.linear import Linear, factors_of, integer, product, single, to_expr, to_linear
+from tensorlang.ir.linear import (
+    Linear,
+    constant,
+    factors_of,
+    integer,
+    product,
+    single,
+    to_expr,
+    to_linear,
+)
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 
 __all__ = ["Interval", "bounds_of", "intersect", "sharpen", "union", "within"]
 
 Side = Literal["lo", "hi"]
+ZERO = integer(0)
 _SPLITS = 16
 _CONTEXTS = 32
 _REMEMBERED = 1 << 14
@@ -45,6 +55,10 @@ def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none
     if not needed and facts is Facts.none:
         plain = canonical(e)
         return Interval(plain, plain)
+    if needed == e.free and len(needed) == 1:
+        moved = _moved(to_linear(e), ranges)
+        if moved is not None:
+            return moved
     used = {name: r for name, r in ranges.items() if name in needed}
     if facts is not Facts.none:
         return _Bounds(used, facts, [_CONTEXTS], frozenset(ranges)).of(e)
@@ -55,6 +69,19 @@ def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none
             _found.clear()
         found = _found[key] = _Bounds(used, facts, [_CONTEXTS], frozenset(used)).of(e)
     return found
+
+
+def _moved(form: Linear, ranges: Mapping[str, Interval]) -> Interval | None:
+    """Of k*name + c the ends of the name, moved: they were simplified when they were found."""
+    ((atom, k),) = form.terms.items() if len(form.terms) == 1 else ((ZERO, 0),)
+    if not isinstance(atom, Name):
+        return None
+    ends = ranges[atom.name]
+    lo, hi = (
+        None if end is None else canonical(to_expr(to_linear(end) * k + constant(form.constant)))
+        for end in (ends.lo, ends.hi)
+    )
+    return Interval(lo, hi) if k > 0 else Interval(hi, lo)
 
 
 # Of expressions under the ranges that they need: loops that are alike give alike ones.

@@ -1,14 +1,15 @@
-"""How often a statement mentions each name that it does not bind itself."""
+"""What a statement mentions: names that it does not bind itself, and buffers."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 from tensorlang.ir.expr import Expr, Name
-from tensorlang.ir.stmt import For, Let, Stmt, children_of, exprs_of
+from tensorlang.ir.stmt import For, Let, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.walk import postorder
 
 # For as long as a statement lives: passes rebuild little of a program, and ask again and again.
+_touched: "WeakKeyDictionary[Stmt, frozenset[str]]" = WeakKeyDictionary()
 _found: "WeakKeyDictionary[Stmt, Mapping[str, int]]" = WeakKeyDictionary()
 
 
@@ -45,3 +46,20 @@ def _uses(e: Expr) -> Iterator[str]:
         for child in node.children:
             if isinstance(child, Name):
                 yield child.name
+
+
+def touches(stmt: Stmt, buffer: str) -> bool:
+    """Whether the statement loads from or stores to `buffer`."""
+    return buffer in touched(stmt)
+
+
+def touched(stmt: Stmt) -> frozenset[str]:
+    """The buffers that a statement loads from or stores to."""
+    found = _touched.get(stmt)
+    if found is None:
+        own = [stmt.buffer] if isinstance(stmt, Store) else list[str]()
+        parts = [e.reads for e in exprs_of(stmt)]
+        # A list, not a generator: what nests deeply may not recurse through C.
+        parts += [touched(child) for child in children_of(stmt)]
+        found = _touched[stmt] = frozenset(own).union(*parts)
+    return found

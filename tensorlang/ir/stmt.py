@@ -259,11 +259,3 @@ def is_otherwise(first: Stmt, second: Stmt) -> bool:
         return False
     other = second.condition
     return isinstance(other, Unary) and other.op == "not" and other.a is first.condition
-
-
-def touches(stmt: Stmt, buffer: str) -> bool:
-    """Whether the statement loads from or stores to `buffer`."""
-    return any(
-        (isinstance(s, Store) and s.buffer == buffer) or any(buffer in e.reads for e in exprs_of(s))
-        for s in walk(stmt)
-    )

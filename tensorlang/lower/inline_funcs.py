@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tensorlang.ir.expr import Expr, Load, Var
+from tensorlang.ir.mentions import touches
 from tensorlang.ir.stmt import (
     Allocate,
     Block,

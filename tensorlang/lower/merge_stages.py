@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Var
+from tensorlang.ir.mentions import touches
 from tensorlang.ir.stmt import (
     Block,
     For,
@@ -16,7 +17,6 @@ from tensorlang.ir.stmt import (
     Store,
     block,
     map_children,
-    touches,
     walk,
 )
 from tensorlang.lower.plan import Merge, Nest, Plan

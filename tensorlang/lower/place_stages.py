@@ -1,12 +1,13 @@
 """Move each Func to the loop that computes it, and its storage to where it is kept."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.accesses import REGION_PARTS, STORAGE_PARTS
 from tensorlang.ir.expr import Var
+from tensorlang.ir.mentions import touches
 from tensorlang.ir.stmt import (
     Allocate,
     Block,
@@ -22,8 +23,6 @@ from tensorlang.ir.stmt import (
     exprs_of,
     is_otherwise,
     map_children,
-    touches,
-    walk,
 )
 from tensorlang.lower.plan import ROOT, Level, Placement, Plan
 
@@ -114,22 +113,34 @@ def _at(
     if level == ROOT:
         return make(body)
     var = f"{level.func}.{level.loop}"
-    loops = [s for s in walk(body) if isinstance(s, For) and s.var == var and touches(s.body, func)]
+    loops = list(_loops_over(body, var, func))
     made: Made = {loop: replace(loop, body=_inside_guards(loop.body, func, make)) for loop in loops}
-    outside = _swap(body, dict.fromkeys(loops, Block(())))
+    outside = _swap(body, func, dict.fromkeys(loops, Block(())))
     at_once = _most_that_run(body, made)
     if at_once != 1 or touches(outside, func):
         raise _consumer_outside(func, placement, level, at_once)
-    return _swap(body, made)
+    return _swap(body, func, made)
 
 
 Made: TypeAlias = Mapping[For, Stmt]
 
 
-def _swap(body: Stmt, made: Made) -> Stmt:
+def _loops_over(stmt: Stmt, var: str, func: str) -> Iterator[For]:
+    """The loops over `var` in which the Func is used."""
+    if touches(stmt, func):
+        if isinstance(stmt, For) and stmt.var == var:
+            yield stmt
+        for child in children_of(stmt):
+            yield from _loops_over(child, var, func)
+
+
+def _swap(body: Stmt, func: str, made: Made) -> Stmt:
+    """What is made for the loops that use the Func in their place."""
+    if not touches(body, func):
+        return body
     if isinstance(body, For) and body in made:
         return made[body]
-    return map_children(body, lambda child: _swap(child, made))
+    return map_children(body, lambda child: _swap(child, func, made))
 
 
 def _most_that_run(stmt: Stmt, loops: Made) -> int:
