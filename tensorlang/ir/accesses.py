@@ -10,7 +10,7 @@ from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
 from tensorlang.ir.linear import to_expr, to_linear
-from tensorlang.ir.mentions import touches
+from tensorlang.ir.mentions import names_needed
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.types import index
@@ -44,12 +44,15 @@ class Access:
         return tuple(end for end in highest if end is not None)
 
 
-def accesses_of(body: Stmt, buffer: str, dims: tuple[str, ...] = ()) -> Iterator[Access]:
+def accesses_of(body: Stmt, buffer: str, dims: tuple[str, ...] = ()) -> list[Access]:
     """Every load of `buffer`, and every store to it, below `body`.
 
     Args: dims: of a Func, the names of its dimensions; of an Input, nothing.
     """
-    yield from _accesses(body, buffer, _Scope({}, {}, {}, Facts.none, (), {}, dims))
+    found: list[Access] = []
+    needed = names_needed(body, buffer)
+    _collect(body, buffer, _Scope({}, {}, {}, Facts.none, (), {}, dims), needed, found)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,19 +81,27 @@ class _Scope:
         return substitute(e, self.fixed)
 
 
-def _accesses(stmt: Stmt, buffer: str, scope: _Scope) -> Iterator[Access]:
-    if not touches(stmt, buffer):
+def _collect(
+    stmt: Stmt,
+    buffer: str,
+    scope: _Scope,
+    needed: Mapping[Stmt, frozenset[str]],
+    found: list[Access],
+) -> None:
+    """Add the accesses below a statement.  Args: needed: see `names_needed`."""
+    if stmt not in needed:
         return
     if isinstance(stmt, (Stage, Store)):
         scope = replace(scope, span=stmt.span)
     for e in exprs_of(stmt):
         for load, conditions in _guarded_loads(e, buffer):
-            yield _access(load.indices, buffer, scope, conditions)
+            found.append(_access(load.indices, buffer, scope, conditions))
     if isinstance(stmt, Store) and stmt.buffer == buffer:
-        yield replace(_access(stmt.indices, buffer, scope, ()), is_store=True)
-    scope = _enter(stmt, scope, buffer)
+        found.append(replace(_access(stmt.indices, buffer, scope, ()), is_store=True))
+    if not isinstance(stmt, Let) or stmt.var in needed.get(stmt.body, ()):
+        scope = _enter(stmt, scope, buffer)
     for child in children_of(stmt):
-        yield from _accesses(child, buffer, scope)
+        _collect(child, buffer, scope, needed, found)
 
 
 def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:

@@ -53,7 +53,7 @@ class Forms:
         about = min((_rank(form, ranks) for form in added), default=NOWHERE)
         return type(self)(kept, ends, ranks, self.multiples, _smaller=(self, added), about=about)
 
-    def around(self, names: frozenset[str]) -> Self:
+    def around(self, names: Iterable[str]) -> Self:
         """The smallest set of these that says as much of expressions over `names`.
 
         What is known of names bound further in is of no use to them.

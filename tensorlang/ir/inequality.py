@@ -17,7 +17,7 @@ class Known(Forms):
 
     def nonnegative(self, form: Linear) -> bool:
         """Whether `form` >= 0 is proved."""
-        known = self.around(frozenset().union(*(term.free for term in form.terms)))
+        known = self.around(name for term in form.terms for name in term.free)
         key = form.key()
         found = known._proved.get(key)
         if found is None:

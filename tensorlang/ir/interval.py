@@ -55,7 +55,7 @@ def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none
     if not needed and facts is Facts.none:
         plain = canonical(e)
         return Interval(plain, plain)
-    if needed == e.free and len(needed) == 1:
+    if len(needed) == 1 and needed.issuperset(e.free):
         moved = _moved(to_linear(e), ranges)
         if moved is not None:
             return moved
@@ -77,6 +77,8 @@ def _moved(form: Linear, ranges: Mapping[str, Interval]) -> Interval | None:
     if not isinstance(atom, Name):
         return None
     ends = ranges[atom.name]
+    if k == 1 and not form.constant:
+        return ends
     lo, hi = (
         None if end is None else canonical(to_expr(to_linear(end) * k + constant(form.constant)))
         for end in (ends.lo, ends.hi)

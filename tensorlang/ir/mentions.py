@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 from tensorlang.ir.expr import Expr, Name
-from tensorlang.ir.stmt import For, Let, Stmt, Store, children_of, exprs_of
+from tensorlang.ir.stmt import For, If, Let, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.walk import postorder
 
 # For as long as a statement lives: passes rebuild little of a program, and ask again and again.
@@ -63,3 +63,30 @@ def touched(stmt: Stmt) -> frozenset[str]:
         parts += [touched(child) for child in children_of(stmt)]
         found = _touched[stmt] = frozenset(own).union(*parts)
     return found
+
+
+def names_needed(body: Stmt, buffer: str) -> Mapping[Stmt, frozenset[str]]:
+    """For what touches the buffer in `body`: the free names that say where, and whether, it does.
+
+    Most of the Lets around an access bind names that it does not need.
+    """
+    needed: dict[Stmt, frozenset[str]] = {}
+    _need(body, buffer, needed)
+    return needed
+
+
+def _need(stmt: Stmt, buffer: str, needed: dict[Stmt, frozenset[str]]) -> None:
+    if not touches(stmt, buffer):
+        return
+    names: set[str] = set()
+    for child in children_of(stmt):
+        _need(child, buffer, needed)
+        names.update(needed.get(child, ()))
+    is_used = isinstance(stmt, (For, If)) or (isinstance(stmt, Let) and stmt.var in names)
+    is_store = isinstance(stmt, Store) and stmt.buffer == buffer
+    if isinstance(stmt, (For, Let)):
+        names.discard(stmt.var)
+    for e in exprs_of(stmt):
+        if is_used or is_store or buffer in e.reads:
+            names |= e.free
+    needed[stmt] = frozenset(names)

@@ -107,7 +107,7 @@ def _infer(stmt: Stmt, place: _Place) -> Stmt:
 def _bind(func: str, lets: list[Let], inner: Stmt, place: _Place, parts: int) -> Stmt:
     """The Lets with the values that `inner` needs."""
     dims = tuple(let.var.split(".")[1] for let in lets[::parts])
-    accesses = list(accesses_of(inner, func, dims))
+    accesses = accesses_of(inner, func, dims)
     regions = _regions(accesses, func, dims, place)
     outside = dict(place.kept).get(func)
     if parts == len(REGION_PARTS) and outside is not None:

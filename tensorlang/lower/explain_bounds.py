@@ -28,7 +28,7 @@ def explain_bounds(algorithm: Algorithm, name: str) -> str:
     if name in shapes:
         lines.append(f"  its shape: {_box(shapes[name])}")
     dims = {f.name: f.dims for f in algorithm.funcs}.get(name, ())
-    accesses = list(accesses_of(default_program(algorithm).body, name, dims))
+    accesses = accesses_of(default_program(algorithm).body, name, dims)
     lines.extend(f"  {_access(a)}" for a in accesses)
     if not accesses:
         lines.append("  nothing reads it")

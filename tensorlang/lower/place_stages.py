@@ -1,7 +1,7 @@
 """Move each Func to the loop that computes it, and its storage to where it is kept."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tensorlang.errors import ScheduleError
@@ -23,6 +23,7 @@ from tensorlang.ir.stmt import (
     exprs_of,
     is_otherwise,
     map_children,
+    with_body,
 )
 from tensorlang.lower.plan import ROOT, Level, Placement, Plan
 
@@ -36,18 +37,22 @@ def place_stages(program: Program, plan: Plan) -> Program:
     Requires: every Func at root.  Ensures: no later pass sees the schedule.
     Raises: ScheduleError (consumer-outside, store-inside-compute).
     """
-    body = program.body
+    moved = {name for name, p in plan.placements.items() if not p.inline and not _is_at_root(p)}
+    body, taken = _take_out(program.body, moved)
     for func in reversed(plan.algorithm.funcs):
-        placement = plan.placements[func.name]
-        store = placement.compute if placement.store is None else placement.store
-        if not placement.inline and (placement.compute, store) != (ROOT, ROOT):
-            body = _move(body, func.name, placement, store)
+        if func.name in moved:
+            body = _put(body, func.name, taken[func.name], plan.placements[func.name])
     return program if body is program.body else replace(program, body=body)
 
 
-def _move(body: Stmt, func: str, placement: Placement, store: Level) -> Stmt:
-    body, stages, storage = _take_out(body, func)
-    compute = placement.compute
+def _is_at_root(placement: Placement) -> bool:
+    return placement.compute == ROOT and placement.store in (None, ROOT)
+
+
+def _put(body: Stmt, func: str, parts: "_Taken", placement: Placement) -> Stmt:
+    """The stages of a Func where it is computed, its storage where that is kept."""
+    stages, storage, compute = parts.stages, parts.storage, placement.compute
+    store = compute if placement.store is None else placement.store
     if store == compute:
         return _at(
             body, func, placement, store, lambda inner: _around(storage, block(*stages, inner))
@@ -60,7 +65,7 @@ def _move(body: Stmt, func: str, placement: Placement, store: Level) -> Stmt:
 
 def _around(outer: Sequence[Let | Allocate], body: Stmt) -> Stmt:
     for stmt in reversed(outer):
-        body = replace(stmt, body=body)
+        body = with_body(stmt, body)
     return body
 
 
@@ -81,21 +86,28 @@ def _storage_of_its_own(storage: Storage) -> Storage:
     return made
 
 
-def _take_out(body: Stmt, func: str) -> tuple[Stmt, list[Stmt], Storage]:
-    """The program without a Func at root; its stages; the Lets and allocation around them."""
-    storage: Storage = []
-    stages: list[Stmt] = []
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The stages of a Func; the Lets and the allocation around them."""
+
+    stages: list[Stmt] = field(default_factory=list[Stmt])
+    storage: Storage = field(default_factory=list[Let | Allocate])
+
+
+def _take_out(body: Stmt, funcs: Collection[str]) -> tuple[Stmt, Mapping[str, _Taken]]:
+    """The program without these Funcs at root, and what is theirs."""
+    taken = {func: _Taken() for func in funcs}
 
     def remove(stmt: Stmt) -> Stmt:
         match stmt:
-            case Let() if stmt.var.startswith(f"{func}."):
-                storage.append(stmt)
+            case Let() if (func := stmt.var.partition(".")[0]) in taken:
+                taken[func].storage.append(stmt)
                 return remove(stmt.body)
-            case Allocate() if stmt.buffer.name == func:
-                storage.append(stmt)
+            case Allocate() if stmt.buffer.name in taken:
+                taken[stmt.buffer.name].storage.append(stmt)
                 return remove(stmt.body)
-            case Stage() if stmt.func == func:
-                stages.append(stmt)
+            case Stage() if stmt.func in taken:
+                taken[stmt.func].stages.append(stmt)
                 return Block(())
             case Let() | Allocate() | Block():
                 return map_children(stmt, remove)
@@ -103,7 +115,7 @@ def _take_out(body: Stmt, func: str) -> tuple[Stmt, list[Stmt], Storage]:
                 return stmt
 
     rest = remove(body)
-    return rest, stages, storage
+    return rest, taken
 
 
 def _at(
