@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
+from itertools import pairwise
 from typing import TypeAlias
 
 from tensorlang.backends.c.context import Scope, Unit
 from tensorlang.backends.c.guards import guards_of
 from tensorlang.backends.c.loads import Loads
 from tensorlang.backends.c.operations import Operations
+from tensorlang.backends.c.pressure import in_few_registers
 from tensorlang.backends.c.types import carried
 from tensorlang.backends.c.values import ATOM, UNARY, Value
 from tensorlang.ir.expr import (
@@ -67,6 +69,8 @@ class Expressions:
         self._memo: dict[Wanted, Value] = {}
         self._uses: Counter[Wanted] = Counter()
         self._guards: dict[Expr, Expr] = {}
+        # What is written long before it is used.
+        self._apart: set[Wanted] = set()
         self._loads = Loads(unit, scope)
         self._operations = Operations(unit, scope)
 
@@ -78,8 +82,8 @@ class Expressions:
             return [self._with_branches(root) for root in roots]
         for needed in needs.values():
             self._uses.update(needed)
-        for wanted, needed in needs.items():
-            operands = [self._memo[need] for need in needed]
+        for wanted in self._in_order(needs):
+            operands = [self._memo[need] for need in needs[wanted]]
             self._memo[wanted] = self._kept(wanted, self._value(wanted, operands))
         return [self._memo[root] for root in roots]
 
@@ -108,6 +112,21 @@ class Expressions:
                 stack.append((wanted, needed))
                 stack.extend((need, None) for need in reversed(needed))
         return needs
+
+    def _in_order(self, needs: dict[Wanted, list[Wanted]]) -> list[Wanted]:
+        """The order to write them in; what is not used at once in that order gets a name."""
+        order = in_few_registers(needs, self._waits, self._unit.machine.vector_registers)
+        if order is None:
+            return list(needs)
+        vectors = [wanted for wanted in order if self._waits(wanted)]
+        self._apart = {
+            wanted for wanted, after in pairwise(vectors) if wanted not in set(needs[after])
+        }
+        return order
+
+    def _waits(self, wanted: Wanted) -> bool:
+        """Whether a value takes a vector register."""
+        return wanted[1] is VECTOR and self._scope.varies(wanted[0])
 
     def _needs(self, wanted: Wanted) -> list[Wanted]:
         e, mode = wanted
@@ -245,8 +264,13 @@ class Expressions:
         if value.binds == ATOM and (isinstance(e, (Const, Name)) or value.text.isidentifier()):
             return value
         uses = self._uses[wanted]
-        if uses == 0 or (uses == 1 and len(value.text) <= _LONGEST):
+        inside = uses == 1 and len(value.text) <= _LONGEST and wanted not in self._apart
+        if uses == 0 or inside:
             return value
+        if self._apart and isinstance(e, Load) and uses > 1 and self._waits(wanted):
+            # Else the compiler may load it again for each use.
+            kept = self._unit.prelude.helper("kept", value.type)
+            value = replace(value, text=f"{kept}({value.text})")
         name = self._unit.names.fresh(f"{e.buffer}_at" if isinstance(e, Load) else "t")
         self._unit.code.line(f"const {self._unit.type_of(value)} {name} = {value.text};")
         return replace(value, text=name, binds=ATOM, unrounded="")
