@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from tensorlang.ir.expr import Expr, Load, Var
-from tensorlang.ir.mentions import touches
 from tensorlang.ir.stmt import (
     Allocate,
     Block,

@@ -9,6 +9,7 @@ from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Load, Select, Var
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen
+from tensorlang.ir.mentions import touches
 from tensorlang.ir.stmt import (
     Allocate,
     Block,
@@ -23,7 +24,6 @@ from tensorlang.ir.stmt import (
     block,
     map_children,
     map_exprs,
-    touches,
     walk,
 )
 from tensorlang.ir.types import DType, i32, index
