@@ -103,6 +103,12 @@ GPU = (
     Bar("softmax 65536", ("softmax 4096x65536*",), TORCH, each=1.4),
     Bar("rope", ("rope *",), TORCH, each=1.07),
     Bar("dropout + add + layer_norm", ("dropout*",), TORCH, each=2.8),
+    Bar("attention, cuDNN", ("attention [cf]*",), ("cudnn",), each=0.76, geomean=0.84),
+    Bar("attention, FlexAttention", ("attention [cf]*",), ("flex",), geomean=1.15),
+    Bar("attention, SDPA flash", ("attention [cf]*",), ("flash",), geomean=1.45),
+    Bar("decode B1", ("decode B1 *",), ("cudnn",), each=1.1),
+    Bar("decode B8", ("decode B8 *",), ("cudnn",), each=1.0),
+    Bar("decode B32", ("decode B32 *",), ("cudnn",), each=0.95),
     Bar("a call from Python", ("launch add *, host",), ("triton launch",), each=1.25),
     Bar("lowering and Triton source", ("lowering *",), limit_us=50_000),
 )

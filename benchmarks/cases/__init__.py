@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from benchmarks.case import Case, Place
-from benchmarks.cases import launch, linear_act, matmul, rows, skinny
+from benchmarks.cases import attention, launch, linear_act, matmul, rows, skinny
 
 FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "matmul": matmul.cases,
@@ -11,6 +11,8 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "rows": rows.cases,
     "skinny": skinny.cases,
     "launch": launch.cases,
+    "attention": attention.cases,
+    "decode": attention.decode_cases,
 }
 
 

@@ -1,4 +1,4 @@
-"""Attention as definitions: scores, their largest, weights, and two sums; then a schedule.
+"""Attention as definitions: scores, their largest, weights, and two sums.
 
     dot[b, h, i, j]    = sum(Q[b, h, i, e] * K[b, h // groups, j, e], over=e)
     score              = dot * scale, capped, biased, masked
@@ -19,13 +19,12 @@ from math import inf, log2
 
 from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
-from tensorlang.ir.expr import Const, Expr, Operand, Size, Var
+from tensorlang.ir.expr import Expr, Operand, Size, Var
 from tensorlang.ir.functions import clamp, exp2, fma, select, tanh
 from tensorlang.ir.types import DType, bool_, index
 from tensorlang.nn.numbers import wide
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import max, sum
-from tensorlang.schedule import Schedule
 
 B, G, M, N, P, T = (Size(name) for name in ("B", "G", "M", "N", "P", "T"))
 b, h, i, j, d = (Var(name) for name in ("b", "h", "i", "j", "d"))
@@ -252,52 +251,3 @@ def _score(
         return s
 
     return change
-
-
-def flash(pipeline: Pipeline, target: str) -> Schedule | None:
-    """Every program a tile of queries; top, total and the sum roll over slices of the keys.
-
-    blocks of (h, b, io) { for slices of keys { dot; score; top; weight; repair; total; sum }; out }
-    """
-    algorithm = pipeline.algorithm
-    if algorithm.name != "attention" or target not in ("c", "triton"):
-        return None
-    features = algorithm.inputs[0].shape[-1]
-    is_wide = isinstance(features, Const) and int(features.value) > 128
-    queries, slices = (16, 32) if target == "c" else (128, 32 if is_wide else 64)
-    schedule = Schedule(pipeline)
-    between = [name for name in ("score", "weight") if any(f.name == name for f in algorithm.funcs)]
-    out = schedule["out"].split("i", "io", "ii", queries).reorder("h", "b", "io", "ii", "d")
-    if target == "c":
-        out.parallel("h").vectorize("d")
-    else:
-        out.gpu_blocks("h", "b", "io").vectorize("ii").vectorize("d").gpu_warps(8)
-    tiled = target == "triton"
-    summed = schedule["out_sum"].compute_at("out", "io")
-    step = summed.update(0).split("r2", "ro", "ri", slices)
-    inner = ("d", "ri") if tiled else ("ri", "d")
-    step.reorder("ro", "b", "h", "i", *inner)
-    schedule["top"].rolling_update("out_sum", "ro")
-    for name in ("dot", *between):
-        schedule[name].compute_at("out_sum", "ro")
-    if tiled:
-        _tiles(schedule, between)
-    else:
-        for stage in (summed, step):
-            stage.vectorize("d")
-        for name in ("dot", *between):
-            schedule[name].vectorize("j")
-        schedule["dot"].update(0).reorder("b", "h", "i", "e", "j").vectorize("j")
-    return schedule
-
-
-def _tiles(schedule: Schedule, between: Sequence[str]) -> None:
-    """Every stage at the loop as one tile."""
-    summed = schedule["out_sum"].vectorize("i").vectorize("d")
-    summed.update(0).vectorize("i").vectorize("d").vectorize("ri").pipeline("ro", 3)
-    for name, reduced in (("top", "r0"), ("total", "r1")):
-        schedule[name].vectorize("i").update(0).vectorize("i").vectorize(reduced)
-    schedule["dot"].vectorize("i").vectorize("j")
-    schedule["dot"].update(0).vectorize("i").vectorize("j").vectorize("e")
-    for name in between:
-        schedule[name].vectorize("i").vectorize("j")

@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention as reference
 
-from tensorlang import DefinitionError, Input, RDom, Size, f32, sum
+from tensorlang import DefinitionError, Input, RDom, Size, f32, i64, sum
 from tensorlang.nn import functional as ours
-from tensorlang.nn.attention import attention, flash
+from tensorlang.nn.attention import attention
+from tensorlang.nn.attention_schedules import decode, flash
 
 pytestmark = pytest.mark.cc
 B, H, M, N, D = 2, 4, 19, 37, 8
@@ -134,14 +135,31 @@ def test_a_score_with_a_reduction_inside_is_another_definition():
 
 
 def test_tiles_on_triton_skip_and_mask_as_slices_on_c_do():
-    p = attention(f32, f32, f32, features=D, values=D, scale=D**-0.5, causal="top_left", left=192)
-    kernel = p.compile(flash(p, "triton"), "triton")
-    assert kernel.source.count("for out_sum_ro in") >= 2
-    q, k, v = (draw(1, 1, 260, D, seed=s) for s in range(3))
-    at = torch.arange(260)
-    keep = (at <= at[:, None]) & (at >= at[:, None] - 192)
+    p = attention(f32, f32, f32, features=D, values=D, scale=D**-0.5, causal="top_left", left=48)
+    kernel = p.compile(flash(p, "triton", queries=32, slices=16), "triton")
+    assert kernel.source.count("for out_sum_ro in") >= 4
+    q, k, v = (draw(1, 1, 75, D, seed=s) for s in range(3))
+    at = torch.arange(75)
+    keep = (at <= at[:, None]) & (at >= at[:, None] - 48)
     found = kernel(q, k, v).double()
     torch.testing.assert_close(found, exact(q, k, v, keep=keep), atol=2e-6, rtol=2e-5)
+
+
+@pytest.mark.parametrize("length", [128, 227])
+def test_parts_of_the_keys_in_a_poisoned_buffer(length):
+    """Decode: what lies behind the last key is NaN, and the number of parts is that of the call."""
+    p = attention(f32, f32, f32, last=i64, features=D, values=D, groups=4, scale=D**-0.5)
+    kernel = p.compile(decode(p, "triton", part=64, slices=16), "triton")
+    assert "out_sum_u_all_g * k_s1" in kernel.source
+    q = draw(1, 8, 1, D)
+    k, v = (torch.full((1, 2, 256, D), torch.nan) for _ in range(2))
+    k[:, :, :length], v[:, :, :length] = (
+        draw(1, 2, length, D, seed=1),
+        draw(1, 2, length, D, seed=2),
+    )
+    found = kernel(q, k, v, torch.tensor([[length]]))
+    want = exact(q, k[:, :, :length], v[:, :, :length])
+    torch.testing.assert_close(found.double(), want, atol=2e-6, rtol=2e-5)
 
 
 def test_what_torch_takes_and_this_does_not_is_refused():

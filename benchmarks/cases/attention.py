@@ -1,0 +1,161 @@
+"""Attention: forward over whole sequences, and decode of one query against a long cache."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+import tensorlang as tl
+from benchmarks.case import Call, Case, Contender, Place
+from benchmarks.cases.matmul import TORCH
+from benchmarks.contenders import eager, ours
+from tensorlang.nn.attention import attention
+from tensorlang.nn.attention_schedules import decode, flash
+
+LENGTHS = (1024, 4096)
+FEATURES = (128, 64)
+BATCHES = (1, 8, 32)
+HEADS, GROUPS, CACHE = 32, 4, 8192
+# Queries, slices of keys, warps and stages of a tile.
+TILES = ((128, 64, 8, 2), (128, 128, 8, 2), (128, 32, 4, 4), (64, 64, 4, 3), (128, 64, 4, 3))
+PARTS = ((256, 64, 4, 3), (1024, 64, 4, 3), (512, 128, 4, 2), (512, 32, 2, 4), (512, 64, 8, 3))
+
+
+def cases(place: Place) -> list[Case]:
+    if place.dry:
+        return [_forward(place, 48, 16, is_causal) for is_causal in (True, False)]
+    return [
+        _forward(place, length, features, is_causal)
+        for features in FEATURES
+        for length in LENGTHS
+        for is_causal in (True, False)
+    ]
+
+
+def decode_cases(place: Place) -> list[Case]:
+    return [_decode(place, 2, 40)] if place.dry else [_decode(place, b, CACHE) for b in BATCHES]
+
+
+def _forward(place: Place, length: int, features: int, is_causal: bool) -> Case:
+    batch, heads = (1, 2) if place.dry else (4, HEADS)
+
+    def contender(variant: str = "", **options: Any) -> Contender:
+        def made() -> Any:
+            pipeline = _pipeline(place, features, causal="top_left" if is_causal else "")
+            return pipeline, flash(pipeline, "triton", **options)
+
+        return ours(made, variant)
+
+    tuned = TILES if place.tune else ()
+    variants = [contender("{}x{} w{} s{}".format(*t), **_tile(t)) for t in tuned]
+    pointers = [contender("pointers", descriptors=False)] if place.tune else []
+    shape = (batch, heads, length, features)
+    pairs = length * length / (2 if is_causal else 1)
+    return Case(
+        name=f"attention {'causal' if is_causal else 'full'} S{length} D{features} {place.half}",
+        inputs=lambda at: _inputs(at, shape, shape),
+        reference=partial(_exact, is_causal=is_causal),
+        contenders=(contender(), *variants, *pointers, *_peers(place, is_causal)),
+        flops=4.0 * batch * heads * pairs * features,
+        bytes=2.0 * 4 * batch * heads * length * features,
+        quick=features == 128 or place.dry,
+    )
+
+
+def _decode(place: Place, batch: int, keys: int) -> Case:
+    groups, heads, features = (2, 4, 16) if place.dry else (GROUPS, HEADS, 128)
+    shared = heads // groups
+
+    def contender(variant: str = "", **options: Any) -> Contender:
+        def made() -> Any:
+            pipeline = _pipeline(place, features, groups=groups)
+            return pipeline, decode(pipeline, "triton", **options)
+
+        return ours(made, variant)
+
+    tuned = PARTS if place.tune else ()
+    names = ("part", "slices", "warps", "stages")
+    variants = [
+        contender("{} by {} w{} s{}".format(*t), **dict(zip(names, t, strict=True))) for t in tuned
+    ]
+    usual = {"part": 16, "slices": 16} if place.dry else {}
+    return Case(
+        name=f"decode B{batch} H{heads}/{shared} KV{keys} D{features} {place.half}",
+        inputs=lambda at: _inputs(at, (batch, heads, 1, features), (batch, shared, keys, features)),
+        reference=partial(_exact, is_causal=False),
+        contenders=(contender(**usual), *variants, *_peers(place, False)),
+        modes=("graph",),
+        bytes=2.0 * 2 * batch * shared * keys * features,
+        quick=True,
+    )
+
+
+def _pipeline(place: Place, features: int, **options: Any) -> tl.Pipeline:
+    dtype = getattr(tl, place.half)
+    return attention(
+        dtype, dtype, dtype, features=features, values=features, scale=features**-0.5, **options
+    )
+
+
+def _tile(choice: tuple[int, int, int, int]) -> dict[str, int]:
+    return dict(zip(("queries", "slices", "warps", "stages"), choice, strict=True))
+
+
+def _inputs(place: Place, q: tuple[int, ...], kv: tuple[int, ...]) -> Sequence[Any]:
+    """Of keys and values other numbers than of queries, though their shapes may be the same."""
+    random = torch.Generator(device=place.device).manual_seed(place.seed)
+    dtype = TORCH[place.half]
+    draw = partial(torch.randn, generator=random, device=place.device, dtype=torch.float32)
+    return tuple(draw(shape).to(dtype) for shape in (q, kv, kv))
+
+
+def _exact(q: Any, k: Any, v: Any, *, is_causal: bool) -> Any:
+    """In f64, one batch after the other."""
+    groups = q.shape[1] // k.shape[1]
+    made: list[Any] = []
+    for a, b, c in zip(q, k, v, strict=True):
+        b, c = (t.repeat_interleave(groups, 0).double() for t in (b, c))
+        score = a.double() @ b.mT * a.shape[-1] ** -0.5
+        if is_causal:
+            score += torch.full_like(score[0], -torch.inf).triu(1)
+        made.append(score.softmax(-1) @ c)
+    return torch.stack(made)
+
+
+def _peers(place: Place, is_causal: bool) -> tuple[Contender, ...]:
+    if place.dry:
+        return (eager(_sdpa(is_causal)),)
+    return (
+        eager(_sdpa(is_causal, SDPBackend.FLASH_ATTENTION), "flash"),
+        eager(_sdpa(is_causal, SDPBackend.CUDNN_ATTENTION), "cudnn"),
+        Contender("flex", lambda inputs: _flex(inputs, is_causal)),
+    )
+
+
+def _sdpa(is_causal: bool, backend: SDPBackend | None = None) -> Callable[..., Any]:
+    def call(q: Any, k: Any, v: Any) -> Any:
+        shared = q.shape[1] != k.shape[1]
+        return sdpa(q, k, v, is_causal=is_causal, enable_gqa=shared)
+
+    def chosen(q: Any, k: Any, v: Any) -> Any:
+        with sdpa_kernel(backend):
+            return call(q, k, v)
+
+    return call if backend is None else chosen
+
+
+def _not_later(b: Any, h: Any, query: Any, key: Any) -> Any:
+    return query >= key
+
+
+def _flex(inputs: Sequence[Any], is_causal: bool) -> Call:
+    q, k, v = inputs
+    mask = None
+    if is_causal:
+        mask = create_block_mask(_not_later, None, None, q.shape[2], k.shape[2], device=q.device)
+    call: Any = torch.compile(flex_attention, dynamic=False)
+    return lambda: call(q, k, v, block_mask=mask, enable_gqa=q.shape[1] != k.shape[1])

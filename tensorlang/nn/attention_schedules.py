@@ -1,0 +1,178 @@
+"""How attention runs: tiles of queries for many of them, parts of the keys for few."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from tensorlang.ir.expr import Const, Size
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import substitute
+from tensorlang.pipeline import Pipeline
+from tensorlang.schedule import Schedule
+
+# Keys that one program reads before the partial results are merged: 256 KB of bf16 at 128 features.
+PART = 512
+
+
+# Up to so many queries each has programs of its own, which share out the keys.
+FEW_QUERIES = 3
+
+
+def attend(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
+    """The schedule for as many queries as there are."""
+    few = 0 < sizes.get("M", 0) <= FEW_QUERIES
+    return (decode if few else flash)(pipeline, target)
+
+
+def flash(
+    pipeline: Pipeline,
+    target: str,
+    *,
+    queries: int = 0,
+    slices: int = 0,
+    warps: int = 8,
+    stages: int = 3,
+    descriptors: bool = True,
+) -> Schedule | None:
+    """Every program a tile of queries; top, total and the sum roll over slices of the keys.
+
+    blocks of (h, b, io) { for slices of keys { dot; score; top; weight; repair; total; sum }; out }
+
+    On Triton queries that see all keys have two variants: where slices divide the keys nothing is
+    masked.  Under other masks the engine splits the loop.  The tile of Q is a copy of its own,
+    which is read once; in the loop a descriptor would read it again.
+
+    Args:
+        queries, slices: of a tile; 0: as many as registers hold.
+        descriptors: whether tensor memory access reads and writes the tiles, where arrays fit.
+    """
+    if pipeline.algorithm.name != "attention" or target not in ("c", "triton"):
+        return None
+    tiled = target == "triton"
+    queries = queries or (128 if tiled else 16)
+    slices = slices or (_slices(pipeline) if tiled else 32)
+    schedule = Schedule(pipeline)
+    between = _between(pipeline, "score", "weight")
+    out = schedule["out"].split("i", "io", "ii", queries).reorder("h", "b", "io", "ii", "d")
+    if tiled:
+        out.gpu_blocks("h", "b", "io").vectorize("ii").vectorize("d").gpu_warps(warps)
+    else:
+        out.parallel("h").vectorize("d")
+    summed = schedule["out_sum"].compute_at("out", "io")
+    step = summed.update(0).split("r2", "ro", "ri", slices)
+    step.reorder("ro", "b", "h", "i", *(("d", "ri") if tiled else ("ri", "d")))
+    schedule["top"].rolling_update("out_sum", "ro")
+    for name in ("dot", *between):
+        schedule[name].compute_at("out_sum", "ro")
+    if tiled:
+        _tiles(schedule, ("top", "total", "out_sum"), ("r0", "r1", "ri"), between, "i")
+        step.pipeline("ro", stages)
+        _stage_queries(schedule, "out", "io")
+        if descriptors:
+            for name in ("q", "k", "v"):
+                schedule[name].load_with("descriptor")
+            schedule["out"].store_with("descriptor")
+        if _sees_all(pipeline):
+            out.specialize(Size("N") % slices == 0)
+        return schedule
+    for stage in (summed, step):
+        stage.vectorize("d")
+    for name in ("dot", *between):
+        schedule[name].vectorize("j")
+    schedule["dot"].update(0).reorder("b", "h", "i", "e", "j").vectorize("j")
+    return schedule
+
+
+def decode(
+    pipeline: Pipeline,
+    target: str,
+    *,
+    part: int = PART,
+    slices: int = 0,
+    warps: int = 4,
+    stages: int = 3,
+) -> Schedule | None:
+    """Every program some keys, for the heads of Q that share them; then one merges the parts.
+
+    These heads are the rows of a tile, so that the matrix unit multiplies it.
+
+    blocks of (b, g, i, u) { for slices of part u { dot; ...; sum_u }; (top_u, total_u, sum_u) }
+    blocks of (b, h, i) { top; total; sum over parts; out }
+
+    How many parts there are follows from how many keys a call has.
+    """
+    if target != "triton" or pipeline.algorithm.name != "attention":
+        return flash(pipeline, target)
+    schedule = Schedule(pipeline)
+    schedule["out_sum"].update(0).split("r2", "part", "rp", part)
+    schedule["top"].rolling_update("out_sum", "part")
+    partial = schedule["out_sum"].update(0).rfactor("part", "u")
+    parts = schedule["out_sum_u_all"].compute_root().split("h", "g", "hi", _groups(pipeline))
+    parts.reorder("b", "g", "i", "u", "hi", "d").gpu_blocks("b", "g", "i", "u").gpu_warps(warps)
+    parts.vectorize("hi").vectorize("d")
+    step = schedule[partial].compute_at("out_sum_u_all", "u").update(0)
+    step.split("rp", "ro", "ri", slices or _slices(pipeline))
+    step.reorder("ro", "u", "b", "h", "i", "d", "ri").pipeline("ro", stages)
+    schedule["top_u"].rolling_update(partial, "ro")
+    between = _between(pipeline, "score", "weight_u")
+    for name in ("dot", *between):
+        schedule[name].compute_at(partial, "ro")
+    _tiles(schedule, ("top_u", "total_u", "out_sum_u"), ("rp", "rp", "ri"), between, "h")
+    _stage_queries(schedule, "out_sum_u_all", "u")
+    schedule["out"].gpu_blocks("b", "h", "i").vectorize("d").gpu_warps(4)
+    for name in ("top", "total", "out_sum"):
+        schedule[name].compute_at("out", "i").update(0).vectorize("part")
+    schedule["out_sum"].vectorize("d").update(0).vectorize("d")
+    return schedule
+
+
+def _slices(pipeline: Pipeline) -> int:
+    """How many keys are taken at a time: fewer where a key has many features."""
+    features = pipeline.algorithm.inputs[0].shape[-1]
+    return 32 if isinstance(features, Const) and int(features.value) > 128 else 64
+
+
+def _sees_all(pipeline: Pipeline) -> bool:
+    """Whether the domain of the keys is all of the N."""
+    domain = pipeline.algorithm.func("top").definitions[1].domain
+    return domain is not None and domain.where is None and domain.dims[0][2] is Size("N")
+
+
+def _groups(pipeline: Pipeline) -> int:
+    """How many heads of Q share one of K and V: Q is [B, G*groups, M, features]."""
+    heads = substitute(pipeline.algorithm.inputs[0].shape[1], {"G": Const(1, index)})
+    return int(cast("Const", simplify(heads)).value)
+
+
+def _between(pipeline: Pipeline, score: str, weight: str) -> tuple[str, ...]:
+    """The pure Funcs between the product and the sums."""
+    has_score = any(f.name == score for f in pipeline.algorithm.funcs)
+    return (score, weight) if has_score else (weight,)
+
+
+def _stage_queries(schedule: Schedule, func: str, loop: str) -> None:
+    """The queries of a program as a tile outside its loop over keys."""
+    tile = schedule[schedule["q"].in_("dot")].compute_at(func, loop)
+    for dim in ("_1", "_2", "_3"):
+        tile.vectorize(dim)
+
+
+def _tiles(
+    schedule: Schedule,
+    members: Sequence[str],
+    reduced: Sequence[str],
+    between: Sequence[str],
+    row: str,
+) -> None:
+    """Every stage at the loop as one tile of rows by keys, or rows by features."""
+    for name, keys in zip(members, reduced, strict=True):
+        last = name == members[-1]
+        for stage in (schedule[name], schedule[name].update(0)):
+            stage.vectorize(row)
+            if last:
+                stage.vectorize("d")
+        schedule[name].update(0).vectorize(keys)
+    schedule["dot"].vectorize(row).vectorize("j")
+    schedule["dot"].update(0).vectorize(row).vectorize("j").vectorize("e")
+    for name in between:
+        schedule[name].vectorize(row).vectorize("j")
