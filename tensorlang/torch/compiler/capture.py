@@ -9,6 +9,7 @@ from tensorlang.torch.compiler.compilation import compile_graph
 from tensorlang.torch.compiler.decompositions import decompositions
 from tensorlang.torch.compiler.nodes import GraphModule
 from tensorlang.torch.compiler.options import Options
+from tensorlang.torch.libraries import torch
 
 common: Any = import_module("torch._dynamo.backends.common")
 partitioners: Any = import_module("torch._functorch.partitioners")
@@ -24,8 +25,11 @@ def tensorlang_backend(
     """What `torch.compile(model, backend="tensorlang", options={...})` calls for each graph."""
     chosen = Options.of(options)
 
+    constants = [k for k, x in enumerate(inputs) if isinstance(x, torch.nn.Parameter)]
+
     def compiler(role: str) -> Callable[..., Any]:
-        return partial(_compile, options=chosen, role=role)
+        frozen = constants if chosen.freeze and role == "inference" else []
+        return partial(_compile, options=chosen, role=role, frozen=(len(inputs), frozen))
 
     captured = common.aot_autograd(
         fw_compiler=compiler("forward"),
@@ -38,9 +42,17 @@ def tensorlang_backend(
 
 
 def _compile(
-    module: GraphModule, inputs: Sequence[Any], *, options: Options, role: str
+    module: GraphModule,
+    inputs: Sequence[Any],
+    *,
+    options: Options,
+    role: str,
+    frozen: tuple[int, Sequence[int]],
 ) -> Callable[..., Any]:
-    run = compile_graph(module, options, role)
+    """Args: frozen: of how many arguments of the model which are constants."""
+    count, constants = frozen
+    # Where torch has made others of the arguments, none is known to be a parameter.
+    run = compile_graph(module, options, role, constants if count == len(inputs) else ())
 
     def boxed(arguments: list[Any]) -> Any:
         return run(arguments)

@@ -9,7 +9,8 @@ schedule     what is computed where, and the kernel (`kernels.py`)
 emit         each region one call (`emission.py`)
 """
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tensorlang.torch.compiler.emission import (
@@ -33,6 +34,7 @@ from tensorlang.torch.compiler.nodes import (
 from tensorlang.torch.compiler.options import Options
 from tensorlang.torch.compiler.regions import Region, choose_regions
 from tensorlang.torch.compiler.report import GraphReport, RegionReport, note_graph
+from tensorlang.torch.compiler.rewrites import rewrite_graph
 from tensorlang.torch.compiler.running import Fused, first_line, tell_fallback
 from tensorlang.torch.compiler.translation import Translation, translate
 from tensorlang.torch.compiler.values import NoDefinitionError
@@ -40,12 +42,19 @@ from tensorlang.torch.compiler.values import NoDefinitionError
 codegen: Any = fx.graph._BoxedCodeGen
 
 
-def compile_graph(module: GraphModule, options: Options, role: str) -> Callable[..., Any]:
+def compile_graph(
+    module: GraphModule, options: Options, role: str, frozen: Collection[int] = ()
+) -> Callable[..., Any]:
     """A function of a list of arguments, which it empties, for a functional graph of ATen.
 
-    Args: role: "inference", "forward" or "backward", for the report.
+    Args:
+        role: "inference", "forward" or "backward", for the report.
+        frozen: the arguments that are constants, by number.
     """
-    graph = module.graph
+    graph = copy.deepcopy(module.graph)
+    if options.rewrites:
+        given = [n for n in graph.nodes if n.op == "placeholder"]
+        rewrite_graph(graph, [given[k] for k in frozen])
     kinds = kinds_of(graph, products=options.products)
     report = GraphReport.of(role, graph, kinds)
     regions = [] if any(map(writes, graph.nodes)) else choose_regions(graph, kinds)

@@ -1,5 +1,6 @@
 """Which operators torch takes apart before the graph is seen, and which it leaves whole."""
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -76,6 +77,7 @@ _WHOLE = (
 )
 
 
+@cache
 def decompositions() -> dict[Any, Any]:
     """torch's table for `aot_autograd`."""
     table: dict[Any, Any] = {

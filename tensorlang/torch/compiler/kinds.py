@@ -14,6 +14,7 @@ from tensorlang.torch.compiler.nodes import (
     arguments,
     aten,
     hint,
+    is_array,
     is_call,
     is_getitem,
     is_tensor,
@@ -93,6 +94,11 @@ def is_random(node: Node) -> bool:
     return torch.Tag.nondeterministic_seeded in tags
 
 
+def is_frozen(node: Node) -> bool:
+    """Whether a node gives what was computed once, of parameters."""
+    return getattr(node.target, "__name__", "") == "frozen"
+
+
 def writes(node: Node) -> bool:
     """Whether a node changes a tensor that it is given."""
     schema = getattr(node.target, "_schema", None)
@@ -112,7 +118,7 @@ def _verdict(node: Node, found: Mapping[Node, Verdict], products: str) -> Verdic
     if node.target in CONTRACTIONS and not _in_region(node, products):
         return Verdict(Kind.LIBRARY)
     if node.target not in DEFINITIONS:
-        if node.target in LIBRARY:
+        if node.target in LIBRARY or is_random(node) or is_frozen(node):
             return Verdict(Kind.LIBRARY)
         return Verdict(Kind.TORCH, f"{node.target} has no definition")
     why = _refusal(node)
@@ -120,7 +126,8 @@ def _verdict(node: Node, found: Mapping[Node, Verdict], products: str) -> Verdic
         return Verdict(Kind.TORCH, why)
     if node.target in VIEWS:
         return Verdict(Kind.VIEW)
-    if node.target in CREATIONS or _is_free(node, found):
+    is_new = node.target in CREATIONS and not any(map(is_array, arguments(node)))
+    if is_new or _is_free(node, found):
         return Verdict(Kind.CREATION)
     return Verdict(Kind.COMPUTED)
 
