@@ -91,6 +91,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tensorlang.module import Module, load, parse
+    from tensorlang.torch.compiler import explain, warmup
 
 __all__ = [
     "BoundsError",
@@ -132,6 +133,7 @@ __all__ = [
     "erf",
     "exp",
     "exp2",
+    "explain",
     "f8e4m3",
     "f8e5m2",
     "f16",
@@ -174,13 +176,18 @@ __all__ = [
     "u16",
     "u32",
     "u64",
+    "warmup",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """What reads texts: it, and lark, are loaded when they are first asked for."""
+    """What needs lark, or torch, is loaded when it is first asked for."""
     if name in ("Module", "load", "parse"):
         from tensorlang import module
 
         return getattr(module, name)
+    if name in ("explain", "warmup"):
+        from tensorlang.torch import compiler
+
+        return getattr(compiler, name)
     raise AttributeError(f"module 'tensorlang' has no attribute {name!r}")

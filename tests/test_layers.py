@@ -62,7 +62,7 @@ LAYERS: dict[str, set[str]] = {
     "cli": _EVERYTHING | {"tensorlang", "demo", "testing"},
     "demo": _EVERYTHING | {"machine", "tensorlang", "testing"},
     "__main__": {"cli"},
-    "tensorlang": _EVERYTHING | {"module"},
+    "tensorlang": _EVERYTHING | {"module", "torch"},
 }
 
 # Modules that may import more than the rest of their layer.
@@ -113,6 +113,8 @@ INSIDE_A_FUNCTION: dict[str, set[str]] = {
     "tensorlang.autoschedule.c": {"autoschedule"},
     "tensorlang.autoschedule.default": {"autoschedule"},
     "tensorlang.autoschedule.triton": {"autoschedule"},
+    # Brings torch, whose models it compiles.
+    "tensorlang.torch.compiler": {"tensorlang"},
     # Bring lark, which only a text needs.
     "tensorlang.module": {"tensorlang"},
     "tensorlang.text.schedules": {"schedule"},

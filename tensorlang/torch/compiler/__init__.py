@@ -1,6 +1,7 @@
 """torch.compile(model, backend="tensorlang"): `compilation.py` lists the steps."""
 
 from tensorlang.torch.compiler.capture import tensorlang_backend
+from tensorlang.torch.compiler.explaining import Explanation, explain, warmup
 from tensorlang.torch.compiler.running import FallbackWarning
 
-__all__ = ["FallbackWarning", "tensorlang_backend"]
+__all__ = ["Explanation", "FallbackWarning", "explain", "tensorlang_backend", "warmup"]

@@ -13,6 +13,7 @@ import copy
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from tensorlang.kernel import Kernel
 from tensorlang.torch.compiler.emission import (
     Call,
     emit,
@@ -35,7 +36,7 @@ from tensorlang.torch.compiler.options import Options
 from tensorlang.torch.compiler.regions import Region, choose_regions
 from tensorlang.torch.compiler.report import GraphReport, RegionReport, note_graph
 from tensorlang.torch.compiler.rewrites import rewrite_graph
-from tensorlang.torch.compiler.running import Fused, first_line, tell_fallback
+from tensorlang.torch.compiler.running import Fused, Plain, first_line, tell_fallback
 from tensorlang.torch.compiler.translation import Translation, translate
 from tensorlang.torch.compiler.values import NoDefinitionError
 
@@ -81,11 +82,12 @@ def _call(
         translation = translate(region)
         about.algorithm = translation.algorithm
         sizes = tuple(_size(name, symbols) for name in translation.sizes)
-        kernel = _compiled(region, translation, symbols, options)
+        about.sizes = _hints(translation, symbols)
+        kernel = _compiled(region, translation, about.sizes, options)
     except Exception as error:  # noqa: BLE001  (whatever it is, torch can run the region)
         about.failure = first_line(error)
         tell_fallback(f"a region of {len(region.nodes)} operators", about.failure)
-        return Call(region, _plain(module, region, read), read)
+        return Call(region, Plain("run_by_torch", _plain(module, region, read)), read)
     about.kernel = kernel
     numbers = tuple(dict.fromkeys((*sizes, *read)))
     name = translation.algorithm.name
@@ -103,11 +105,15 @@ def _size(name: str, symbols: dict[str, Node]) -> Node:
     return symbols[name]
 
 
+def _hints(translation: Translation, symbols: dict[str, Node]) -> dict[str, int]:
+    """What the Sizes were when the graph was traced."""
+    names = [s.name for s in translation.algorithm.sizes if s.name in symbols]
+    return {name: hint(meta_of(symbols[name])) for name in names}
+
+
 def _compiled(
-    region: Region, translation: Translation, symbols: dict[str, Node], options: Options
-) -> Any:
-    algorithm = translation.algorithm
+    region: Region, translation: Translation, sizes: dict[str, int], options: Options
+) -> Kernel:
     device = tensor_of((*region.inputs, *region.outputs)[0]).device.type
-    sizes = {s.name: hint(meta_of(symbols[s.name])) for s in algorithm.sizes if s.name in symbols}
     moved = sum(map(bytes_of, (*region.inputs, *region.outputs)))
-    return kernel_of(algorithm, options.target_for(device), sizes, moved)
+    return kernel_of(translation.algorithm, options.target_for(device), sizes, moved)

@@ -21,6 +21,7 @@ class RegionReport:
         nodes: names of its operators, in order.
         before: bytes that these operators read and write when they run one by one.
         after: bytes that the region takes and gives.
+        sizes: what its Sizes were when it was traced.
     """
 
     nodes: tuple[str, ...]
@@ -29,6 +30,7 @@ class RegionReport:
     algorithm: Algorithm | None = None
     kernel: Kernel | None = None
     failure: str = ""
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
 
     @staticmethod
     def of(region: Region) -> "RegionReport":

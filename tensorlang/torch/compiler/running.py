@@ -27,9 +27,8 @@ class Fused:
     def __init__(
         self, name: str, kernel: Kernel, translation: Translation, plain: Callable[..., Any]
     ) -> None:
-        # torch writes a graph as Python, and calls what it finds under these names.
-        self.__name__ = self.__qualname__ = name
-        self.__module__ = "tensorlang_regions"
+        callable_in_graphs(self, name)
+        self._name = name
         self.kernel, self.plain = kernel, plain
         self._sizes = translation.sizes
         self._given = len(translation.inputs)
@@ -46,7 +45,7 @@ class Fused:
             return self._run(arguments)
         except (TensorlangError, RuntimeError, OSError, MemoryError) as error:
             self.failure = first_line(error)
-            tell_fallback(self.__name__, self.failure)
+            tell_fallback(self._name, self.failure)
             return self.plain(*arguments)
 
     def _run(self, arguments: tuple[Any, ...]) -> Any:
@@ -68,6 +67,23 @@ class Fused:
 def first_line(error: Exception) -> str:
     """What went wrong, in a line."""
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def callable_in_graphs(function: Any, name: str) -> None:
+    """Let a function have the names under which torch, which writes graphs as Python, calls it."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "tensorlang_regions"
+
+
+class Plain:
+    """A region that torch runs."""
+
+    def __init__(self, name: str, plain: Callable[..., Any]) -> None:
+        callable_in_graphs(self, name)
+        self._plain = plain
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._plain(*arguments)
 
 
 def tell_fallback(what: str, why: str) -> None:

@@ -1,14 +1,28 @@
 """Tensors put together of others by where an index lies: cat, pad, flip, scattered slices."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from tensorlang.ir.expr import Expr, cast
+from tensorlang.ir.expr import Const, Expr, cast
 from tensorlang.ir.functions import select
+from tensorlang.ir.simplify import simplify
+from tensorlang.ir.types import bool_
 from tensorlang.torch.compiler.building import Builder, Operand, Rule, constant
 from tensorlang.torch.compiler.extents import expr_of, is_one, shape_exprs
 from tensorlang.torch.compiler.nodes import Node, aten, dtype_of, tensor_of
 from tensorlang.torch.compiler.values import ZERO, Index, NoDefinitionError, Value
+
+
+def choose(condition: Any, inside: Callable[[], Expr], outside: Expr) -> Expr:
+    """select(condition, inside(), outside); one of them alone where the condition is a constant.
+
+    An element that is never chosen may lie outside its tensor.
+    """
+    known = simplify(condition)
+    if isinstance(known, Const):
+        return inside() if known.value else outside
+    return select(condition, inside(), outside)
 
 
 def _cat(b: Builder, node: Node, tensors: Sequence[Operand], dim: int = 0) -> Value:
@@ -34,7 +48,7 @@ def _cat(b: Builder, node: Node, tensors: Sequence[Operand], dim: int = 0) -> Va
 
         made = part(len(values) - 1)
         for number in reversed(range(len(values) - 1)):
-            made = select(i[d] < expr_of(ends[number + 1]), part(number), made)
+            made = choose(i[d] < expr_of(ends[number + 1]), partial(part, number), made)
         return made
 
     return b.define(node, body)
@@ -52,17 +66,16 @@ def _pad(b: Builder, node: Node, x: Operand, pad: Sequence[Any], value: Operand 
 
     def body(i: Index) -> Expr:
         moved = tuple(p - w for p, w in zip(i, before, strict=True))
-        made = source.at(moved)
-        for d in reversed(range(rank)):
-            if before[d] is not ZERO or not _is_same(b, node, x, d):
-                inside = (moved[d] >= 0) & (moved[d] < source.shape[d])
-                made = select(inside, made, outside)
-        return made
+        inside: Any = Const(True, bool_)
+        for d in range(rank):
+            if before[d] is not ZERO or not _is_same(node, x, d):
+                inside = inside & (moved[d] >= 0) & (moved[d] < source.shape[d])
+        return choose(inside, lambda: source.at(moved), outside)
 
     return b.define(node, body)
 
 
-def _is_same(b: Builder, node: Node, x: Operand, d: int) -> bool:
+def _is_same(node: Node, x: Operand, d: int) -> bool:
     return shape_exprs(tensor_of(node).shape)[d] is shape_exprs(tensor_of(x).shape)[d]
 
 
@@ -97,8 +110,10 @@ def _select_scatter(
     at = expr_of(index) if index >= 0 else value.shape[d] + index
 
     def body(i: Index) -> Expr:
-        new = cast(value.dtype, other.at((*i[:d], *i[d + 1 :])))
-        return select(_equal(i[d], at), new, value.at(i))
+        def new() -> Expr:
+            return cast(value.dtype, other.at((*i[:d], *i[d + 1 :])))
+
+        return choose(_equal(i[d], at), new, value.at(i))
 
     return b.define(node, body)
 
@@ -127,8 +142,11 @@ def _slice_scatter(
         inside = (moved >= 0) & (number < other.shape[d])
         if step > 1:
             inside = inside & _equal(moved % step, ZERO)
-        new = cast(value.dtype, other.at((*i[:d], number, *i[d + 1 :])))
-        return select(inside, new, value.at(i))
+
+        def new() -> Expr:
+            return cast(value.dtype, other.at((*i[:d], number, *i[d + 1 :])))
+
+        return choose(inside, new, value.at(i))
 
     return b.define(node, body)
 

@@ -11,6 +11,7 @@ from tensorlang.reductions import all as every
 from tensorlang.reductions import any as some
 from tensorlang.reductions import argmax, argmin, cumsum, max, min, prod, sum
 from tensorlang.torch.compiler.building import Builder, Made, Operand, Rule, constant, wide
+from tensorlang.torch.compiler.extents import is_one
 from tensorlang.torch.compiler.nodes import Node, aten, dtype_of, meta_of, tensor_of
 from tensorlang.torch.compiler.values import ZERO, Index, NoDefinitionError, Value
 from tensorlang.torch.libraries import torch
@@ -259,6 +260,8 @@ def _cumsum(b: Builder, node: Node, x: Operand, dim: int, **_: Any) -> Value:
     if result is None or not value.shape:
         raise NoDefinitionError("the running sum of a number is torch's own")
     d, inner = dim % len(value.shape), wide(result)
+    if is_one(value.shape[d]):
+        return b.define(node, lambda i: cast(result, value.at(i)))
     made = b.make_scan(
         "cumsum", value.shape, d, lambda i, domain: cumsum(cast(inner, value.at(i)), over=domain)
     )

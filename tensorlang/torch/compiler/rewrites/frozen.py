@@ -8,6 +8,7 @@ from typing import Any
 from tensorlang.torch.compiler.definitions import VIEWS
 from tensorlang.torch.compiler.kinds import is_random, writes
 from tensorlang.torch.compiler.nodes import Graph, Node, fx, is_array, is_call
+from tensorlang.torch.compiler.running import callable_in_graphs
 from tensorlang.torch.libraries import Tensor, torch
 
 
@@ -18,8 +19,7 @@ class Frozen:
     """
 
     def __init__(self, compute: Callable[..., Any]) -> None:
-        self.__name__ = self.__qualname__ = "frozen"
-        self.__module__ = "tensorlang_regions"
+        callable_in_graphs(self, "frozen")
         self._compute = compute
         self._state: Any = None
         self._results: Any = None

@@ -4,10 +4,11 @@ q = x @ wq; k = x @ wk; v = x @ wv   ->   q, k, v = split(x @ cat(wq, wk, wv))
 """
 
 from collections.abc import Collection
+from itertools import accumulate
 from typing import Any
 
 from tensorlang.torch.compiler.nodes import Graph, Node, aten, hint, is_call, meta_of
-from tensorlang.torch.compiler.rewrites.editing import call, replace
+from tensorlang.torch.compiler.rewrites.editing import call, is_result, replace
 from tensorlang.torch.compiler.rewrites.frozen import constants_of
 
 
@@ -16,7 +17,9 @@ def merge_products(graph: Graph, parameters: Collection[Node]) -> None:
     constants = constants_of(graph, parameters)
     groups: dict[Any, list[Node]] = {}
     for node in graph.nodes:
-        if is_call(node) and not node.kwargs and node.target in _FACTORS:
+        known = is_call(node) and not node.kwargs and node.target in _FACTORS
+        # A part of a larger tensor is no result of its own.
+        if known and not is_result(node):
             bias, x, w = _parts(node)
             if w in constants and (bias is None or _is_row(bias, w, constants)):
                 groups.setdefault((x, bias is None, meta_of(w).dtype), []).append(node)
@@ -56,11 +59,14 @@ def _merge(graph: Graph, nodes: list[Node]) -> None:
     else:
         bias = call(graph, first, aten.cat.default, [b for b, _, _ in parts])
         made = call(graph, first, aten.addmm.default, bias, parts[0][1], weight)
-    start = 0
-    for node, (_, _, w) in zip(nodes, parts, strict=True):
-        end = start + hint(meta_of(w).shape[1])
-        replace(node, call(graph, first, aten.slice.Tensor, made, 1, start, end))
-        start = end
+    ends = list(accumulate(hint(meta_of(w).shape[1]) for _, _, w in parts))
+    starts = [0, *ends]
+    slices = [
+        call(graph, first, aten.slice.Tensor, made, 1, start, end)
+        for start, end in zip(starts, ends, strict=False)
+    ]
+    for node, one in zip(nodes, slices, strict=True):
+        replace(node, one)
 
 
 def _before(node: Node | None, place: Node, order: dict[Node, int]) -> None:
