@@ -92,7 +92,7 @@ class Making:
         placements: Mapping[str, Placement],
         exact: frozenset[str] = frozenset(),
     ) -> None:
-        self.lanes, self.exact = Lanes(), exact
+        self.lanes, self._exact = Lanes(), exact
         self.out: list[Tile] = []
         self.memories = dict(memories)
         self.placements = placements
@@ -116,6 +116,11 @@ class Making:
         self._fresh: dict[tuple[str, object], str] = {}
         self._taken: set[str] = set()
         self._open: list[dict[object, str]] = [{}]
+
+    def exactly(self, size: Expr) -> str:
+        """The extent of lanes that the call makes equal to a size, a power of two; "" for none."""
+        found = (n for n in self._exact if self.extents.get(n) is size)
+        return next(found, "")
 
     def note(self, text: str) -> None:
         self.notes[text] = None

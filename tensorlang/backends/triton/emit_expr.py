@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tensorlang.backends.triton.dialect import Identifiers, triton_dtype
 from tensorlang.backends.triton.masks import Knowledge
-from tensorlang.backends.triton.tiles import Dot, Lane, Lanes, Part, RandomRow, Reduce
+from tensorlang.backends.triton.tiles import Dot, Inverse, Lane, Lanes, Part, RandomRow, Reduce
 from tensorlang.errors import InternalError
 from tensorlang.ir.expr import (
     Binary,
@@ -137,6 +137,8 @@ class ExprPrinter:
                 return Text(f"rt.{_REDUCERS[e.op]}({self.placed(e.term, inner).text}, {axis})")
             case Dot():
                 return self._dot(e, frame)
+            case Inverse():
+                return Text(f"1.0 / {self.names[e.extent]}", PRODUCT)
             case RandomRow():
                 seed, first = (self.placed(x, ()).text for x in (e.seed, e.first))
                 multiple = e.multiple if isinstance(e.multiple, int) else self.names[e.multiple]

@@ -18,6 +18,7 @@
            | Reduce(op, term, lane)                       the term combined along one lane
            | Dot(a, b, acc, lane)                         acc + sum over lane of a*b
            | RandomRow(seed, first, lane)                 random_uniform(seed, first + lane)
+           | Inverse(extent)                              1 / a power of two, exactly
 
 A vectorized loop is a `Lane`: one axis of a tile, a name that stands for 0, 1, ..., extent - 1.  An
 expression is written as if it were scalar, and *is* a tile whose axes are the lanes that it is free
@@ -111,6 +112,17 @@ class RandomRow(Expr):
 
     def __post_init__(self) -> None:
         self._set(f32, self.seed, self.first, self.lane)
+
+
+@node
+class Inverse(Expr):
+    """1 / an extent that the call makes exact, and so a power of two: to divide is to multiply."""
+
+    extent: str
+    of: DType
+
+    def __post_init__(self) -> None:
+        self._set(self.of)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

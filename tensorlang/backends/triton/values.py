@@ -6,8 +6,8 @@ from math import gcd
 
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction, in_bounds, with_lane
-from tensorlang.backends.triton.tiles import Access, Lane, Memory, Part, RandomRow, Read
-from tensorlang.ir.expr import Binary, Call, Cast, Expr, Load, Name, Promise, Var
+from tensorlang.backends.triton.tiles import Access, Inverse, Lane, Memory, Part, RandomRow, Read
+from tensorlang.ir.expr import Binary, Call, Cast, Expr, Load, Name, Promise, Size, Var
 from tensorlang.ir.linear import Linear, expanded, to_expr, to_linear
 from tensorlang.ir.types import f32, i64, index
 from tensorlang.ir.walk import fold, loads_of
@@ -26,6 +26,8 @@ def value_of(e: Expr, place: Place, making: Making) -> Expr:
                 return operands[0]
             case Call(function="random_uniform"):
                 return _random(operands[0], operands[1], making)
+            case Binary(op="div", b=Cast(a=Size() as size)) if extent := making.exactly(size):
+                return Binary("mul", operands[0], Inverse(extent, node.dtype))
             case _:
                 same = all(a is b for a, b in zip(operands, node.children, strict=True))
                 return node if same else node.rebuild(tuple(operands))
@@ -54,10 +56,11 @@ def _random(seed: Expr, at: Expr, making: Making) -> Expr:
 def _multiple_of(form: Linear, making: Making) -> int | str:
     """A number, or the extent of a lane that the call makes exact, that divides the form."""
     number = gcd(form.constant, *form.terms.values())
-    for name in making.exact:
-        extent = making.extents.get(name)
-        if form.constant == 0 and all(extent in _factors(atom) for atom in form.terms):
-            return name
+    shared = set[Expr]().union(*map(_factors, form.terms)) if form.constant == 0 else set[Expr]()
+    for factor in shared:
+        extent = making.exactly(factor)
+        if extent and all(factor in _factors(atom) for atom in form.terms):
+            return extent
     return number
 
 

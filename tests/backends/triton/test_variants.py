@@ -3,9 +3,13 @@
 import pytest
 import torch
 
+import tensorlang as tl
 from tensorlang.backends.triton.variants import Exact, Multiple
 from tests.backends.triton import programs
 from tests.backends.triton.running import compiled, nan, run
+
+M, N = tl.Size("M"), tl.Size("N")
+i, j = tl.Var("i"), tl.Var("j")
 
 
 def linear_relu(m: int, n: int, k: int) -> set[str]:
@@ -59,3 +63,23 @@ def test_one_kernel_serves_all_sizes_in_any_order() -> None:
         a, out = torch.randn(2, n), nan(2, n)
         executable.run({"M": 2, "N": n}, {}, [a], [out])
         torch.testing.assert_close(out, a.softmax(1))
+
+
+def test_a_mean_over_a_power_of_two_is_a_product() -> None:
+    k = tl.RDom("k", N)
+    x, total, y = tl.Input("x", tl.f32, [M, N]), tl.Func("total"), tl.Func("y")
+    total[i] = tl.sum(x[i, k], over=k)
+    y[i, j] = x[i, j] - total[i] / tl.f32(N)
+    pipeline = tl.Pipeline("centred", inputs=[x], outputs={y: [M, N]})
+    s = tl.Schedule(pipeline)
+    s["y"].gpu_blocks(i).vectorize(j)
+    s["total"].compute_at("y", i).update(0).vectorize("k")
+    kernel = pipeline.compile(s, target="triton")
+    for n, divides in ((64, False), (60, True)):
+        given = torch.randn(3, n)
+        reference = pipeline.compile(target="reference")(given)
+        torch.testing.assert_close(kernel(given), reference, rtol=1e-6, atol=1e-6)
+        launchers = kernel._executable.routers["centred_y"].launchers
+        [text] = [x.text.text for held, x in launchers.items() if bool(held) is not divides]
+        assert ("rt.div" in text) is divides
+        assert ("1.0 / N_P2" in text) is not divides
