@@ -12,6 +12,7 @@ from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import Merge, RFactor
 from tensorlang.directives.hardware import (
     Cache,
+    DependentLaunch,
     GpuRegisters,
     GpuWarps,
     LoadWith,
@@ -376,6 +377,9 @@ class Stage:
 
     def gpu_registers(self, registers: int) -> "Stage":
         return self._apply(GpuRegisters(registers))
+
+    def gpu_dependent_launch(self) -> "Stage":
+        return self._apply(DependentLaunch())
 
     def warp_specialize(self, var: LoopName) -> "Stage":
         return self._apply(WarpSpecialize(_name(var)))

@@ -15,6 +15,7 @@ from tensorlang.directives.copies import CloneIn, In
 from tensorlang.directives.factoring import RFactor
 from tensorlang.directives.hardware import (
     Cache,
+    DependentLaunch,
     GpuRegisters,
     GpuWarps,
     LoadWith,
@@ -48,7 +49,16 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(Bound, BoundExtent, AlignBounds),
         *(RFactor, In, CloneIn, RollingUpdate),
         Specialize,
-        *(PipelineLoop, GpuWarps, GpuRegisters, WarpSpecialize, LoadWith, StoreWith, Cache),
+        *(
+            PipelineLoop,
+            GpuWarps,
+            GpuRegisters,
+            DependentLaunch,
+            WarpSpecialize,
+            LoadWith,
+            StoreWith,
+            Cache,
+        ),
         Prefetch,
     )
 }

@@ -1,4 +1,4 @@
-"""pipeline, gpu_warps, gpu_registers, load_with, store_with, cache, prefetch, warp_specialize.
+"""pipeline, warp_specialize, gpu_warps, gpu_registers, gpu_dependent_launch, load_with ...
 
 Hints: none changes a value, and a backend that has no use for one says so in `kernel.notes`.
 """
@@ -100,6 +100,24 @@ class GpuRegisters(Directive):
                 nest=state.nests[stage],
             )
         _hint_kernel(self, state, stage, ("registers", self.registers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DependentLaunch(Directive):
+    """Start the stage's kernel while the one before it on the stream ends.
+
+    Its programs wait for all that was written before they touch memory, so that only the launch
+    itself overlaps: worth it in a chain of tiny kernels.  From sm_90 on; elsewhere launches follow
+    one another.
+
+    See: CUDA's programmatic dependent launch; PTX griddepcontrol.
+    """
+
+    keyword: ClassVar[str] = "gpu_dependent_launch"
+    on_variants: ClassVar[bool] = True
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        _hint_kernel(self, state, stage, ("dependent", 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

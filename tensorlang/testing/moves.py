@@ -270,6 +270,7 @@ MOVES: dict[str, Move] = {
     "gpu_blocks": _gpu_blocks,
     "gpu_warps": _on_stage("gpu_warps", 1, 2, 4),
     "gpu_registers": _on_stage("gpu_registers", 64, 128),
+    "gpu_dependent_launch": _placement("gpu_dependent_launch"),
     "warp_specialize": _on_loop("warp_specialize"),
     "load_with": _on_buffer("load_with", "pointer", "descriptor"),
     "store_with": _on_stage("store_with", "pointer", "descriptor"),

@@ -55,7 +55,7 @@ def _ignored_hints(program: Program) -> tuple[str, ...]:
             return name not in inside
         if hint == "cache":
             return name not in inside
-        return hint in ("warps", "stages", "registers", "merge")
+        return hint in ("warps", "stages", "registers", "dependent", "merge")
 
     return ignored_hints(program, "triton", uses)
 

@@ -135,6 +135,7 @@ def build(launch: Launch) -> Kernel:
         making.parts,
         launch.units,
         counters=tuple(builder.counters),
+        dependent=making.dependent,
     )
 
 
@@ -248,6 +249,7 @@ class _Builder:
         self.making.warps = max(self.making.warps, int(hints.get("warps", 0)))
         registers = int(hints.get("registers", 0))
         self.making.thread_registers = max(self.making.thread_registers, registers)
+        self.making.dependent |= "dependent" in hints
 
     def _program(self, loop: For, low: Expr, extent: Expr, place: Place, stage: int) -> None:
         if loop in self.held:

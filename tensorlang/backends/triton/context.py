@@ -101,6 +101,7 @@ class Making:
         self.extents: dict[str, Expr] = {}
         self.notes: dict[str, None] = {}
         self.warps = self.thread_registers = 0
+        self.dependent = False
         self.used_memories: dict[Memory, None] = {}
         # Names of register tiles as other stages see them: the alias -> the tile.
         self.aliases: dict[str, str] = {}

@@ -110,6 +110,8 @@ class _Emitter:
         for box in self.kernel.boxes:
             name, array = self.names[box.name], self.names[box.memory.pointer(box.component)]
             self._line(1, f"# {name}: a descriptor of {array}, boxes of {box.shape}")
+        if self.kernel.dependent:
+            self._line(1, "rt.after_the_kernel_before()")
         self._prologue(1)
         self._block(self.kernel.body, 1)
         made = KernelText(

@@ -1,5 +1,8 @@
 """One launch as the text of its kernel: the passes of tile IR, in order."""
 
+from dataclasses import replace
+
+from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.addresses import give_addresses
 from tensorlang.backends.triton.barriers import place_barriers
 from tensorlang.backends.triton.build import Launch, build
@@ -18,6 +21,9 @@ PASSES = (use_descriptors, give_addresses, share, promote_accumulators, place_ba
 def generate(launch: Launch, target: Target) -> KernelText:
     """The text of a launch.  Raises: TargetError: tile-too-large."""
     kernel = optimised(build(launch))
+    if kernel.dependent and not gpu.launches_early(target.arch):
+        note = f"'{kernel.name}' is launched after the kernel before it: it can be earlier on sm_90"
+        kernel = replace(kernel, dependent=False, notes=(*kernel.notes, note))
     limits = limits_of(kernel, target)
     limits.check({})
     return emit(kernel, launch.facts, limits, launch.kept)

@@ -36,6 +36,15 @@ def target_of(arch: str) -> Any:
     return targets.GPUTarget("cuda", int(arch.removeprefix("sm_")), _LANES)
 
 
+def launches_early(arch: str | None) -> bool:
+    """Whether a kernel may be launched before the one before it ends; None: the current device."""
+    if arch is None and not is_present():
+        return True
+    target = current_target() if arch is None else target_of(arch)
+    return target.backend == "cuda" and target.arch >= _HOPPER
+
+
+_HOPPER = 90
 # Of one warp.
 _LANES = 32
 _LANES_OF_AMD = 64

@@ -199,6 +199,8 @@ class Launcher:
         options: dict[str, Any] = {"num_warps": warps, "enable_fp_fusion": False}
         if self.text.kernel.thread_registers:
             options["maxnreg"] = self.text.kernel.thread_registers
+        if self.text.kernel.dependent:
+            options["launch_pdl"] = True
         return triton.compile(source, target=target, options=options)
 
 

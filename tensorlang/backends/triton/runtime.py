@@ -8,6 +8,17 @@ those are themselves jitted, and one process both compiles kernels and interpret
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+# ------------------------------------------------------------------ launches
+
+
+@triton.jit
+def after_the_kernel_before():
+    """Let the next kernel start, and wait until what the one before wrote can be read."""
+    gdc_launch_dependents()
+    gdc_wait()
+
 
 # ------------------------------------------------------------------ min and max propagate NaN
 

@@ -400,6 +400,7 @@ class Kernel:
         warps: of one program, 0 for Triton's own choice.
         thread_registers: the most that a thread may use, 0 for no limit.
         scratch: what the host allocates for it.
+        dependent: whether it is launched before the kernel before it has ended.
         counters: memories of one dimension that hold 0 before and after each launch.
         units: the dimension of unit stride of each array that descriptors may reach, by pointer.
         boxes: the descriptors.
@@ -424,6 +425,7 @@ class Kernel:
     units: Mapping[str, int] = field(default_factory=dict[str, int])
     boxes: tuple[Box, ...] = ()
     counters: tuple[Memory, ...] = ()
+    dependent: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,3 +58,25 @@ def test_a_limit_of_registers_is_the_compilers() -> None:
     [limited] = doubled("evict_first", 24, target).binaries.values()
     assert ".maxnreg 24" in limited.ptx
     assert ".maxnreg" not in free.ptx
+
+
+def test_a_dependent_launch_waits_for_the_kernel_before() -> None:
+    def kernel(arch: str) -> Kernel:
+        x, y = Input("x", f32, [N]), Func("y")
+        y[i] = x[i] * 2
+        pipeline = Pipeline("doubled", inputs=[x], outputs={y: [N]})
+        s = Schedule(pipeline)
+        s[y].split(i, io, ii, 1024).gpu_blocks(io).vectorize(ii).gpu_dependent_launch()
+        return pipeline.compile(s, target=Target("triton", arch=arch) if arch else "triton")
+
+    [early] = kernel("sm_90").binaries.values()
+    assert early.ptx.index("griddepcontrol.wait") < early.ptx.index("ld.global")
+    assert "griddepcontrol.launch_dependents" in early.ptx
+    plain = kernel("sm_80")
+    assert "griddepcontrol" not in plain.ptx
+    assert plain.notes == (
+        "'doubled_y' is launched after the kernel before it: it can be earlier on sm_90",
+    )
+    x = torch.randn(1500)
+    assert torch.equal(kernel("")(x), 2 * x)
+    assert kernel("").notes == ()
