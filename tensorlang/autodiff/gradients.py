@@ -26,6 +26,7 @@ def gradients(
     grad_outputs: Sequence[Named] | None = None,
     *,
     dtypes: Mapping[str, DType] | None = None,
+    constant: Sequence[str] = (),
 ) -> Pipeline:
     """The Pipeline that gives grad_x = sum(grad_y * dy/dx) for each x of `wrt`.
 
@@ -43,6 +44,8 @@ def gradients(
             default every output that is a float.
         dtypes: in which dtype the adjoint of a Func is kept, by its name.  By default f64 for f64,
             else f32; f16 or bf16 here lets a product with it use the matrix unit.
+        constant: Funcs on whose value nothing depends, such as the largest of a row that softmax
+            subtracts: no gradient passes through them.
     Raises: DefinitionError: no-gradient, unknown-name, integer-gradient.
     """
     algorithm = pipeline.algorithm
@@ -51,7 +54,7 @@ def gradients(
     public = [f"grad_{name}" for name in targets] + [a.name for a, _, _ in given]
     algorithm, names = rename_funcs(algorithm, frozenset(public))
     given = [(record, names.get(name, name), c) for record, name, c in given]
-    building = _start(algorithm, targets, public, dtypes or {})
+    building = _start(algorithm, targets, public, dtypes or {}, constant)
     for func in reversed(algorithm.funcs):
         adjoint = _adjoint_of(building, func, [g for g in given if g[1] == func.name])
         if adjoint is not None and func.name in building.wanted:
@@ -133,11 +136,14 @@ def _start(
     targets: Sequence[str],
     public: Iterable[str],
     kept_in: Mapping[str, DType],
+    constant: Sequence[str],
 ) -> Building:
     wanted = set(targets)
     for func in algorithm.funcs:
         exprs = [e for d in func.definitions for e in d.values]
-        if any(not wanted.isdisjoint(e.reads | e.free) for e in exprs):
+        if func.name not in constant and any(
+            not wanted.isdisjoint(e.reads | e.free) for e in exprs
+        ):
             wanted.add(func.name)
     names = {*public, *(a.name for a in algorithm.inputs), *(f.name for f in algorithm.funcs)}
     names |= {e.name for e in (*algorithm.sizes, *algorithm.params)}

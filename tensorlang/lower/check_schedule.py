@@ -5,9 +5,21 @@ from typing import TypeAlias
 
 from tensorlang.directives.order import Order
 from tensorlang.errors import ScheduleError
-from tensorlang.ir.expr import Const, Expr, Param
-from tensorlang.ir.stmt import Allocate, For, Let, LoopKind, Program, Stage, Stmt, children_of, walk
-from tensorlang.ir.walk import postorder
+from tensorlang.ir.expr import Const, Expr, Param, Var
+from tensorlang.ir.stmt import (
+    Allocate,
+    For,
+    Let,
+    LoopKind,
+    Program,
+    Stage,
+    Stmt,
+    Store,
+    children_of,
+    exprs_of,
+    walk,
+)
+from tensorlang.ir.walk import loads_of, postorder
 from tensorlang.lower.plan import ROOT, Level, Nest, Plan
 
 
@@ -156,11 +168,11 @@ def _loops_of(e: Expr, varying: Varying) -> frozenset[str]:
 def _check_shared(loop: For, kept: frozenset[str]) -> None:
     """Iterations that run at once never compute a Func into one storage.
 
-    A loop of its own, in which compute_with has put another stage of it, gives each its elements.
+    A loop of its own, or one that compute_with has put it in, gives each its elements.
     """
     func, _, name = loop.var.rpartition(".")
     inside = (s.func for s in walk(loop.body) if isinstance(s, Stage))
-    shared = next((f for f in inside if f in kept and f != func), None)
+    shared = next((f for f in inside if f in kept and f != func and not _is_apart(loop, f)), None)
     if shared is not None:
         raise ScheduleError(
             "shared-storage",
@@ -170,6 +182,23 @@ def _check_shared(loop: For, kept: frozenset[str]) -> None:
             f"{name!r} serial",
             span=loop.span,
         )
+
+
+def _is_apart(loop: For, func: str) -> bool:
+    """Whether an iteration touches of `func` only what is at the loop's own index."""
+    names = {loop.var}
+    names |= {
+        s.var
+        for s in walk(loop.body)
+        if isinstance(s, Let) and isinstance(s.value, Var) and s.value.name == loop.var
+    }
+    stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.buffer == func]
+    exprs = [e for s in walk(loop.body) for e in exprs_of(s)]
+    loads = [load for load in loads_of(*exprs) if load.buffer == func]
+    return all(
+        any(isinstance(e, Var) and e.name in names for e in touch.indices)
+        for touch in (*stores, *loads)
+    )
 
 
 def _check_extent(loop: For, loops: frozenset[str]) -> None:

@@ -1,12 +1,14 @@
 """Run two stages in one set of loops, where a schedule says compute_with."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
 from tensorlang.errors import ScheduleError
-from tensorlang.ir.expr import Var
+from tensorlang.ir.expr import Expr, Var
 from tensorlang.ir.mentions import touches
 from tensorlang.ir.stmt import (
+    Allocate,
     Block,
     For,
     If,
@@ -19,6 +21,7 @@ from tensorlang.ir.stmt import (
     map_children,
     walk,
 )
+from tensorlang.ir.walk import substitute
 from tensorlang.lower.plan import Merge, Nest, Plan
 
 
@@ -30,27 +33,77 @@ def merge_stages(program: Program, plan: Plan) -> Program:
     See: Halide's compute_with.
     """
     body = program.body
+    values = {s.var: s.value for s in walk(body) if isinstance(s, Let)} if plan.merges else {}
     for merge in plan.merges:
-        merged = _merge_in(body, merge, plan)
+        merged = _merge_in(body, merge, plan, values)
+        if merged is body:
+            body = _brought_beside(body, merge)
+            merged = _merge_in(body, merge, plan, values)
         if merged is body:
             raise _refused(
                 merge,
                 "stages-apart",
-                "the two do not stand one right after the other",
-                "compute both Funcs at the same loop, or both at root, with nothing between",
+                "the two do not stand one right after the other, nor can be brought there",
+                "compute both Funcs at the same loop, or both at root, with nothing between that "
+                "needs the one or that the other needs",
             )
         body = merged
     return program if body is program.body else replace(program, body=body)
 
 
-def _merge_in(stmt: Stmt, merge: Merge, plan: Plan) -> Stmt:
+def _merge_in(stmt: Stmt, merge: Merge, plan: Plan, values: Mapping[str, Expr]) -> Stmt:
     if isinstance(stmt, Block):
         statements = stmt.statements
         for at, (a, b) in enumerate(pairwise(statements)):
             if isinstance(a, Stage) and isinstance(b, Stage) and _is_pair(a, b, merge):
-                made = _merged(merge, plan, a, b)
+                made = _merged(merge, plan, a, b, values)
                 return block(*statements[:at], made, *statements[at + 2 :])
-    return map_children(stmt, lambda child: _merge_in(child, merge, plan))
+    return map_children(stmt, lambda child: _merge_in(child, merge, plan, values))
+
+
+def _brought_beside(body: Stmt, merge: Merge) -> Stmt:
+    """a; allocate X { s; b; t }   ->   allocate X { a; b; s; t }     at root
+
+    Storage of what is computed between then lives longer, and b runs before s, of which neither
+    needs the other; where one does, the body stays as it is.
+    """
+    line = _line(body)
+    stages = [(k, s) for k, s in enumerate(line) if isinstance(s, Stage)]
+    at = next((k for k, s in stages if _names_of(_last(s)) == merge.into), None)
+    to = next((k for k, s in stages if _names_of(s) == merge.stage), None)
+    if at is None or to is None or to < at:
+        return body
+    moved, between = line[to], line[at + 1 : to]
+    held = [s for s in between if isinstance(s, (Allocate, Let))]
+    passed = [s for s in between if not isinstance(s, (Allocate, Let))]
+    if any(_needs(moved, s) or _needs(s, moved) for s in passed):
+        return body
+    order = [*line[:at], *held, line[at], moved, *passed, *line[to + 1 :]]
+    made: list[Stmt] = []
+    for item in reversed(order):
+        if isinstance(item, (Allocate, Let)):
+            made = [replace(item, body=block(*made))]
+        else:
+            made.insert(0, item)
+    return block(*made)
+
+
+def _line(body: Stmt) -> list[Stmt]:
+    """The statements of the root in order; an Allocate or a Let stands for its head alone."""
+    if isinstance(body, Block):
+        return [s for part in body.statements for s in _line(part)]
+    if isinstance(body, (Allocate, Let)):
+        return [body, *_line(body.body)]
+    return [body]
+
+
+def _names_of(stage: Stage) -> tuple[str, int]:
+    return stage.func, stage.number
+
+
+def _needs(a: Stmt, b: Stmt) -> bool:
+    """Whether a touches what b stores."""
+    return any(touches(a, s.buffer) for s in walk(b) if isinstance(s, Store))
 
 
 def _is_pair(a: Stage, b: Stage, merge: Merge) -> bool:
@@ -64,11 +117,11 @@ def _last(stage: Stage) -> Stage:
     return inner[-1] if inner and inner[-1].func == stage.func else stage
 
 
-def _merged(merge: Merge, plan: Plan, a: Stage, b: Stage) -> Stage:
+def _merged(merge: Merge, plan: Plan, a: Stage, b: Stage, values: Mapping[str, Expr]) -> Stage:
     """The loops of `a`, with the bodies of both in the loop named."""
     loops_a, inner_a = _peel(merge, a, plan.nests[merge.into])
     loops_b, inner_b = _peel(merge, b, plan.nests[merge.stage])
-    _check_alike(merge, loops_a, loops_b)
+    _check_alike(merge, loops_a, loops_b, values)
     if a.func != b.func:
         _check_independent(merge, a, b)
     for mine, other in zip(reversed(loops_a), reversed(loops_b), strict=True):
@@ -114,9 +167,12 @@ def _peel(merge: Merge, stage: Stage, nest: Nest) -> tuple[list[For], Stmt]:
     return loops, stmt
 
 
-def _check_alike(merge: Merge, a: list[For], b: list[For]) -> None:
+def _check_alike(merge: Merge, a: list[For], b: list[For], values: Mapping[str, Expr]) -> None:
+    """Args: values: what names stand for, such as the extent of a region."""
     alike = len(a) == len(b) and all(
-        x.kind is y.kind and x.min is y.min and x.extent is y.extent
+        x.kind is y.kind
+        and substitute(x.min, values) is substitute(y.min, values)
+        and substitute(x.extent, values) is substitute(y.extent, values)
         for x, y in zip(a, b, strict=True)
     )
     if not alike:

@@ -139,8 +139,9 @@ __all__ = [
 
 _activated = custom_op("tensorlang::activation", _activation.activation)
 _gated = custom_op("tensorlang::gate", _activation.gate)
-_soft_max = custom_op("tensorlang::softmax", _softmax.softmax, schedules=rows)
-_cross_entropy = custom_op("tensorlang::cross_entropy", _softmax.cross_entropy)
+# Nothing depends on the largest of a row, which is subtracted and added again.
+_soft_max = custom_op("tensorlang::softmax", _softmax.softmax, schedules=rows, constant=["top"])
+_cross_entropy = custom_op("tensorlang::cross_entropy", _softmax.cross_entropy, constant=["top"])
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
 _attention_op = custom_op("tensorlang::attention", masked_attention, schedules=attend)

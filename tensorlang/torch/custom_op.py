@@ -30,6 +30,7 @@ def custom_op(
     params: Mapping[str, type] | None = None,
     outputs: int | None = None,
     autocast: Any = None,
+    constant: Sequence[str] = (),
 ) -> Operator:
     """The operator `torch.ops.<name>`, with gradients, fake kernels and batching.
 
@@ -46,9 +47,10 @@ def custom_op(
         params: name and type of the Params, where `what` is a function.
         outputs: how many there are, where `what` is a function; by default one.
         autocast: the dtype to which torch.autocast converts the tensors.
+        constant: Funcs on whose value nothing depends, as in `autodiff.gradients`.
     Raises: DefinitionError: not-a-family, wrong-dtype; ShapeError: unknown-size.
     """
-    family = family_of(what, params or {}, _scheduling(what, schedules))
+    family = family_of(what, params or {}, _scheduling(what, schedules), tuple(constant))
     if isinstance(what, Pipeline):
         outputs = len(what.algorithm.outputs)
     count = outputs or 1

@@ -334,7 +334,7 @@ def store_inside_compute():
 def shared_storage():
     s = Schedule(chain)
     s["out"].parallel(i)
-    s["g"].compute_at("out", i).store_root()
+    s["f"].compute_at("out", i).store_root()
     return chain.lower(s)
 
 

@@ -26,8 +26,8 @@ def stored_inside(s: Schedule) -> None:
 
 
 def shared(s: Schedule) -> None:
-    s["g"].parallel(i)
-    s["f"].store_root().compute_at("g", i)
+    s["g"].parallel(j)
+    s["f"].store_root().compute_at("g", j)
 
 
 @pytest.mark.parametrize(

@@ -91,3 +91,19 @@ def test_a_loop_that_is_split_later_is_shared_no_more(func: str) -> None:
     s[func].split(i, "io", "ii", 4)
     with pytest.raises(ScheduleError, match="loops-differ"):
         p.lower(s)
+
+
+def test_a_stage_is_brought_beside_another_where_neither_needs_what_stands_between() -> None:
+    a, first, kept = Input("A", f32, [M, N]), Func("first"), Func("kept")
+    last = Func("last")
+    first[i, j] = a[i, j] * 2
+    kept[i, j] = a[i, j] * 3
+    last[i, j] = kept[i, j] + kept[i, 0]
+    p = Pipeline("p", inputs=[a], outputs={first: [M, N], last: [M, N]})
+    s = Schedule(p)
+    s["kept"].compute_root()
+    s["kept"].compute_with("first", i)
+    before, after = around(p, s, "merge_stages")
+    assert loops(after) == ["first.i", "first.j", "kept.j", "last.i", "last.j"]
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert all(map(np.array_equal, run(p, before, values), run(p, after, values)))

@@ -1,0 +1,46 @@
+"""The gradient of a norm is one pass over its rows on a GPU, with torch's values."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as reference
+
+from tensorlang import Target, f32
+from tensorlang.autodiff import gradients
+from tensorlang.nn.backward import norm_rows
+from tensorlang.nn.normalization import layer_norm, rms_norm
+
+
+def norm(name):
+    pipeline = rms_norm(f32, f32) if name == "rms_norm" else layer_norm(f32, f32, f32)
+    return gradients(pipeline)
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm"])
+def test_partial_sums_stand_beside_the_rows(name):
+    one = norm(name)
+    schedule = norm_rows(one, "triton", {"M": 1100, "N": 37})
+    rng = np.random.default_rng(0)
+    x, w, b, slopes = (
+        rng.standard_normal(s).astype(np.float32) for s in ((21, 37), 37, 37, (21, 37))
+    )
+    given = {"x": x, "weight": w, "grad_out": slopes}
+    arrays = [given[a.name] for a in one.algorithm.inputs]
+    found = one.compile(schedule, "triton")(*arrays, eps=1e-5)
+    tensors = [torch.tensor(t, requires_grad=True) for t in (x, w, b)][: len(found)]
+    if name == "rms_norm":
+        made = reference.rms_norm(tensors[0], (37,), tensors[1], 1e-5)
+    else:
+        made = reference.layer_norm(tensors[0], (37,), *tensors[1:])
+    want = torch.autograd.grad(made, tensors, torch.tensor(slopes))
+    for own, other in zip(found, want, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gpu_runs_the_rows_and_their_partial_sums_in_one_kernel():
+    one = norm("layer_norm")
+    schedule = norm_rows(one, "triton", {"M": 4096, "N": 4096})
+    kernel = one.compile(schedule, Target("triton", arch="sm_90"))
+    # The rows; then the sums of each of weight and bias.
+    assert kernel.source.count("@triton.jit") == 3
+    assert norm_rows(one, "triton", {"M": 1, "N": 1 << 20}) is None
