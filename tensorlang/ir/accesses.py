@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tensorlang.ir.conditions import conjuncts_of
-from tensorlang.ir.expr import Binary, Compare, Expr, Load, Select, Unary, Var
+from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Select, Unary, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
@@ -95,7 +95,8 @@ def _collect(
         scope = replace(scope, span=stmt.span)
     for e in exprs_of(stmt):
         for load, conditions in _guarded_loads(e, buffer):
-            found.append(_access(load.indices, buffer, scope, conditions))
+            if not any(_never_holds(condition, scope) for condition in conditions):
+                found.append(_access(load.indices, buffer, scope, conditions))
     if isinstance(stmt, Store) and stmt.buffer == buffer:
         found.append(replace(_access(stmt.indices, buffer, scope, ()), is_store=True))
     if not isinstance(stmt, Let) or stmt.var in needed.get(stmt.body, ()):
@@ -221,6 +222,16 @@ def _guarded_loads(root: Expr, buffer: str) -> Iterator[tuple[Load, tuple[Expr, 
             stack.append((e.condition, conditions))
         else:
             stack.extend((child, conditions) for child in e.children)
+
+
+def _never_holds(condition: Expr, scope: _Scope) -> bool:
+    """Whether a comparison in a condition fails over all that runs here: nothing is read then."""
+    for part in conjuncts_of(scope.value(condition)):
+        if isinstance(part, Compare) and part.op in ("lt", "le") and not part.reads:
+            slack = bounds_of(part.b - part.a, scope.tight).hi if part.a.dtype is index else None
+            if isinstance(slack, Const) and slack.value < (part.op == "lt"):
+                return True
+    return False
 
 
 def _tells_indices(condition: Expr) -> bool:

@@ -49,6 +49,14 @@ def test_an_index_below_zero_never_wraps() -> None:
         shifted(-1)(np.zeros(7, np.int32), sizes={"N": 4})
 
 
+def test_an_element_that_is_chosen_nowhere_is_not_needed() -> None:
+    a, padded, out = Input("A", i32, [1]), Func("padded"), Func("out")
+    padded[i] = select((i >= 1) & (i - 1 < 1), a[i - 1], -7)
+    out[()] = padded[0] * 2
+    pipeline = Pipeline("first_of_padded", inputs=[a], outputs={out: []})
+    assert pipeline(np.ones(1, np.int32)) == -14
+
+
 def test_an_empty_output_needs_nothing() -> None:
     assert shifted(100)(np.zeros(0, np.int32), sizes={"N": 0}).shape == (0,)
 
