@@ -25,7 +25,10 @@ def error_of(call: Call, reference: Sequence[Any]) -> float:
 def _poison(array: Any) -> None:
     """Every element NaN, or the largest integer."""
     if not hasattr(array, "ctypes"):
-        array.fill_(float("nan"))
+        import torch
+
+        floats = array.is_floating_point()
+        array.fill_(float("nan") if floats else torch.iinfo(array.dtype).max)
     elif array.dtype.kind == "f":
         array.fill(float("nan"))
     else:

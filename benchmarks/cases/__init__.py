@@ -3,7 +3,19 @@
 from collections.abc import Callable
 
 from benchmarks.case import Case, Place
-from benchmarks.cases import attention, launch, linear_act, matmul, rows, skinny
+from benchmarks.cases import (
+    attention,
+    backward,
+    conv,
+    f8,
+    launch,
+    linear_act,
+    matmul,
+    quant,
+    reductions,
+    rows,
+    skinny,
+)
 
 FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "matmul": matmul.cases,
@@ -13,6 +25,11 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "launch": launch.cases,
     "attention": attention.cases,
     "decode": attention.decode_cases,
+    "norm_backward": backward.cases,
+    "quant": quant.cases,
+    "reductions": reductions.cases,
+    "conv": conv.cases,
+    "f8": f8.cases,
 }
 
 
