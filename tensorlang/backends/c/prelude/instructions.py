@@ -25,6 +25,16 @@ class _Instruction:
     rest: str = ""
 
 
+# The second operand where neither wins: they are equal, or one is NaN.
+_LARGER, _SMALLER = (
+    _Instruction(
+        name,
+        ("a", "b"),
+        {16: f"{op}{{kind}}", 32: f"{op}{{kind}}256", 64: f"{op}{{kind}}512_mask"},
+        {16: "__SSE2__", 32: "__AVX__", 64: "__AVX512F__"},
+    )
+    for name, op in (("larger", "max"), ("smaller", "min"))
+)
 _FMA = _Instruction(
     "fma",
     ("a", "b", "c"),
@@ -58,22 +68,41 @@ def _made(instruction: _Instruction, libm: str) -> Make:
         function = c.helper(libm, t.scalar)
         operands = ", ".join(instruction.operands)
         lanes = ", ".join(f"{name}[l]" for name in instruction.operands)
-        parts = "\n".join(
-            f"#elif defined({instruction.macros[size]})\n{_in_parts(c, instruction, t, size)}"
-            for size in (64, 32, 16)
-            if t.bytes % size == 0 and (t.bytes == size or size == 32)
-        )
         body = f"""\
 #if defined(__clang__)
 #if __has_builtin(__builtin_elementwise_{instruction.name})
 return __builtin_elementwise_{instruction.name}({operands});
 #endif
-{parts}
+{_builtins(c, instruction, t)}
 #endif
 {c.type(t)} result;
 for (int l = 0; l < {t.lanes}; ++l) result[l] = {function}({lanes});
 return result;"""
         return Definition(t, tuple((t, name) for name in instruction.operands), body)
+
+    return make
+
+
+def _builtins(c: Asking, instruction: _Instruction, t: CType) -> str:
+    """x86's instruction, for the widest registers that the vector fills and the machine has."""
+    return "\n".join(
+        f"#elif defined({instruction.macros[size]})\n{_in_parts(c, instruction, t, size)}"
+        for size in (64, 32, 16)
+        if t.bytes % size == 0 and (t.bytes == size or size == 32)
+    )
+
+
+def _winner(instruction: _Instruction, sign: str) -> Make:
+    """a where a > b (or a < b), else b, as x86 has it; clang finds the instruction itself."""
+
+    def make(c: Asking, t: CType) -> Definition:
+        chosen = f"{c.helper('select', t)}(({t.mask.tag})(a {sign} b), a, b)"
+        body = f"""\
+#if defined(__clang__)
+{_builtins(c, instruction, t)}
+#endif
+return {chosen};"""
+        return Definition(t, ((t, "a"), (t, "b")), body)
 
     return make
 
@@ -107,7 +136,7 @@ def _call(instruction: _Instruction, t: CType, operands: tuple[str, ...]) -> str
         return f"__builtin_ia32_{name}({given}{instruction.rest})"
     if instruction.name != "fma":
         # What the lanes hold that the mask leaves out: there are none.
-        given = f"{given}{instruction.rest}, {given}"
+        given = f"{given}{instruction.rest}, {operands[0]}"
     return f"__builtin_ia32_{name}({given}, {every}, {current})"
 
 
@@ -216,6 +245,8 @@ INSTRUCTIONS: Table = {
     "approx.rcp": _rcp,
     "fma": _made(_FMA, "fma"),
     "sqrt": _made(_SQRT, "sqrt"),
+    "larger": _winner(_LARGER, ">"),
+    "smaller": _winner(_SMALLER, "<"),
     **{name: _made(_rounding(name), name) for name in _MODES},
     "load_where": _load_where,
     "store_where": _store_where,

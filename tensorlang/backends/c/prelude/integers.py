@@ -54,11 +54,13 @@ def _abs(c: Asking, t: CType) -> Definition:
 
 
 def _extreme(sign: str) -> Make:
-    """min and max; of floats, NaN if either is NaN: a wins a comparison that it is not part of."""
+    """min and max; of floats, NaN if either is NaN: a is left where no comparison holds."""
 
     def make(c: Asking, t: CType) -> Definition:
-        nan = " || a != a" if t.is_float else ""
-        return Definition(t, _pair(t), f"return a {sign} b{nan} ? a : b;")
+        if not t.is_float:
+            return Definition(t, _pair(t), f"return a {sign} b ? a : b;")
+        body = f"const {t.name} winner = b {sign} a ? b : a;\nreturn b != b ? b : winner;"
+        return Definition(t, _pair(t), body)
 
     return make
 

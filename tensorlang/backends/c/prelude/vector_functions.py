@@ -43,6 +43,7 @@ class _Writer:
         self.f, self.i = c.type(t), c.type(t.mask)
         self.fma, self.splat = c.helper("fma", t), c.helper("splat", t)
         self.select, self.all = c.helper("select", t), c.helper("all", t.mask)
+        self.larger, self.smaller = c.helper("larger", t), c.helper("smaller", t)
         self.rint, self.abs = c.helper("rint", t), c.helper("abs", t)
         c.type(t.unsigned)
 
@@ -56,17 +57,26 @@ class _Writer:
         return "\n".join(lines)
 
     def clamped(self, name: str, low: str, high: str) -> str:
-        """name held in [low, high]; NaN stays, since it fails both comparisons."""
+        """name held in [low, high]; NaN stays, since no bound wins against it."""
         return f"""\
-{name} = {self.select}(({self.i})({name} < {low}), {self.splat}({low}), {name});
-{name} = {self.select}(({self.i})({name} > {high}), {self.splat}({high}), {name});"""
+{name} = {self.larger}({self.splat}({low}), {name});
+{name} = {self.smaller}({self.splat}({high}), {name});"""
 
-    def scaled(self, value: str, n: str) -> str:
-        """value * 2^n in two steps, so that subnormal results are rounded once."""
+    def counted(self, x: str, factor: str) -> str:
+        """count = the integer nearest to x*factor, below 2^21 in size; biased = count + 254.
+
+        Adding 1.5 * 2^23 leaves no bits behind the point; what is added to it is in the lowest.
+        """
         return f"""\
-const {self.i} n = __builtin_convertvector({n}, {self.i}), half = n >> 1;
-const {self.f} scale = ({self.f})((half + 127) << 23);
-return {value} * scale * ({self.f})((n - half + 127) << 23);"""
+const {self.f} shifted = {self.fma}({x}, {self.splat}({factor}), {self.splat}(12583166.0f));
+const {self.i} biased = ({self.i})shifted - 0x4b400000;
+const {self.f} count = shifted - 12583166.0f;"""
+
+    def scaled(self, value: str) -> str:
+        """value * 2^count in two steps, so that subnormal results are rounded once."""
+        return f"""\
+const {self.i} half = biased >> 1;
+return {value} * ({self.f})(half << 23) * ({self.f})((biased - half) << 23);"""
 
 
 def _of_f32(write: Callable[[Asking, CType, _Writer], str], scalar: str) -> Make:
@@ -88,21 +98,22 @@ def _exp(c: Asking, t: CType, w: _Writer) -> str:
     """2^n * exp(r), x = n*log(2) + r, with log(2) in two parts of which the first is short."""
     return f"""\
 {w.clamped("x", "-104.0f", "89.0f")}
-const {w.f} count = {w.rint}(x * 0x1.715476p+0f);
+{w.counted("x", "0x1.715476p+0f")}
 {w.f} r = {w.fma}(count, {w.splat}(-0x1.62e000p-1f), x);
 r = {w.fma}(count, {w.splat}(-0x1.0bfbe8p-15f), r);
 {w.polynomial("p", "r", _EXP)}
 p = {w.fma}(r * r, p, r) + 1.0f;
-{w.scaled("p", "count")}"""
+{w.scaled("p")}"""
 
 
 def _exp2(c: Asking, t: CType, w: _Writer) -> str:
     return f"""\
 {w.clamped("x", "-151.0f", "129.0f")}
-const {w.f} count = {w.rint}(x), r = x - count;
+{w.counted("x", "1.0f")}
+const {w.f} r = x - count;
 {w.polynomial("p", "r", _EXP2)}
 p = {w.fma}(p, r, {w.splat}(1.0f));
-{w.scaled("p", "count")}"""
+{w.scaled("p")}"""
 
 
 def _reduced_log(w: _Writer) -> str:

@@ -73,13 +73,19 @@ return ({t.tag})__builtin_ia32_pblendvb{t.bytes * 8}({operands});
 
 
 def _extreme(sign: str) -> Make:
-    """min and max; of floats, NaN if either is NaN: a wins a comparison that it is not part of."""
+    """min and max; of floats, NaN if either is NaN.
+
+    What is known first of the two, as is b where a is an accumulator, does not wait for the other.
+    """
 
     def make(c: Asking, t: CType) -> Definition:
-        mask = f"({t.mask.tag})(a {sign} b)"
-        if t.is_float:
-            mask += f" | ({t.mask.tag})(a != a)"
-        return Definition(t, ((t, "a"), (t, "b")), f"return {c.helper('select', t)}({mask}, a, b);")
+        select, operands = c.helper("select", t), ((t, "a"), (t, "b"))
+        if not t.is_float:
+            return Definition(t, operands, f"return {select}(({t.mask.tag})(a {sign} b), a, b);")
+        winner = c.helper("larger" if sign == ">" else "smaller", t)
+        c.type(t.mask)
+        body = f"return {select}(({t.mask.tag})(b != b), b, {winner}(b, a));"
+        return Definition(t, operands, body)
 
     return make
 
