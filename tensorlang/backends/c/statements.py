@@ -31,6 +31,10 @@ from tensorlang.ir.stmt import (
 )
 from tensorlang.ir.types import index
 
+# In how many turns threads take the iterations of a parallel loop: enough to even out, and few
+# beside the work.
+_TURNS = 512
+
 
 class Statements:
     """Writes the statements of one program."""
@@ -168,7 +172,8 @@ class Statements:
             self._code.line(f"const int64_t {bound} = {last};")
             last = bound
         if parallel:
-            self._code.pragma("omp parallel for schedule(dynamic)")
+            turn = self._iterations_a_turn(loop, scope)
+            self._code.pragma(f"omp parallel for schedule(dynamic{turn})")
         low = range_over(loop.min, scope)[0]
         inside = scope.natural | {loop.var} if low is not None and low >= 0 else scope.natural
         with self._code.block(f"for (int64_t {name} = {first}; {name} < {last}; ++{name})"):
@@ -177,6 +182,14 @@ class Statements:
             shared = shared_loads(loop, scope, self._unit) if shares else ()
             held = tuple(read_cell(cell, scope, self._unit, shared=True) for cell in shared)
             self.write(loop.body, replace(scope, cells=(*scope.cells, *held)))
+
+    def _iterations_a_turn(self, loop: For, scope: Scope) -> str:
+        """How many iterations a thread takes at a time, where one may be too short for a turn."""
+        if not isinstance(loop.extent, Const):
+            most = self._unit.prelude.helper("max", carried(index))
+            return f", {most}({self._scalar(loop.extent // _TURNS, scope)}, 1)"
+        count = int(loop.extent.value) // _TURNS
+        return f", {count}" if count > 1 else ""
 
     def _each_lane(self, stmt: Stmt, scope: Scope) -> None:
         """The statement for one lane after another."""
