@@ -38,15 +38,16 @@ EDGES = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -1e-45, 1e-40, 3e38, -
 EDGES += [88.7, 88.8, -87.3, -103.9, -104.1, 127.9, 128.0, -149.0, -149.5, -150.1, 0.625, 4.0]
 
 
-def compiled(function: str, dtype: DType):
+def compiled(function: str, dtype: DType, operands: str = "A"):
     array = (dtype,), (Dim(integer(0), N),)
-    e = Call(function, (Load("A", (X,), 0, dtype),), dtype)
+    e = Call(function, tuple(Load(name, (X,), 0, dtype) for name in operands), dtype)
     outputs = tuple(Buffer(f"B_{kind.value}", *array) for kind in KINDS)
     loops = tuple(
         For("x", integer(0), N, kind, Store(b.name, (X,), (e,)))
         for kind, b in zip(KINDS, outputs, strict=True)
     )
-    program = Program("functions", (N,), (), (Buffer("A", *array),), outputs, Block(loops))
+    arrays = tuple(Buffer(name, *array) for name in operands)
+    program = Program("functions", (N,), (), arrays, outputs, Block(loops))
     return compile_program(program, Target("c"))
 
 
@@ -92,3 +93,24 @@ def test_f64_functions_come_from_libm(function: str) -> None:
     compiled(function, f64).run({"N": x.size}, {}, [x], made)
     for got in made:
         np.testing.assert_allclose(got, TRUTH[function](x), rtol=1e-15)
+
+
+def test_powers_stay_within_their_error_and_keep_all_special_cases() -> None:
+    rng = np.random.default_rng(2)
+    edges = [*EDGES, 2.0, -2.0, 3.0, 0.5, -0.5, 2.5, -2.5, 16777217.0, 1.0000001, 0.9999999]
+    x, y = (grid.ravel() for grid in np.meshgrid(edges, edges))
+    size = np.exp2(rng.uniform(-149, 128, 200_000))
+    power = rng.uniform(-1, 1, 200_000) * 150 / np.maximum(np.abs(np.log2(size)), 1e-3)
+    near = 1 + rng.normal(0, 1e-3, 100_000)
+    x = np.concatenate([x, size, near]).astype(np.float32)
+    y = np.concatenate([y, power, rng.uniform(-1e5, 1e5, 100_000)]).astype(np.float32)
+    made = [np.zeros_like(x) for _ in KINDS]
+    compiled("pow", f32, "AB").run({"N": x.size}, {}, [x, y], made)
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), y.astype(np.float64))
+    for kind, got in zip(KINDS, made, strict=True):
+        error = ulps(got, want)
+        k = int(np.argmax(error))
+        assert error[k] <= 1, f"{kind.value}: pow({x[k]!r}, {y[k]!r}) = {got[k]!r}, not {want[k]!r}"
+        signs = np.signbit(got) == np.signbit(want)
+        assert (signs | np.isnan(got)).all()

@@ -36,7 +36,7 @@ _LOG_ERFC = (
 )  # fmt: skip
 
 
-class _Writer:
+class Writer:
     """The helpers that these functions are written with, for one vector type."""
 
     def __init__(self, c: Asking, t: CType) -> None:
@@ -79,12 +79,12 @@ const {self.i} half = biased >> 1;
 return {value} * ({self.f})(half << 23) * ({self.f})((biased - half) << 23);"""
 
 
-def _of_f32(write: Callable[[Asking, CType, _Writer], str], scalar: str) -> Make:
+def _of_f32(write: Callable[[Asking, CType, Writer], str], scalar: str) -> Make:
     """The function for vectors of f32; of f64, the scalar one in every lane."""
 
     def make(c: Asking, t: CType) -> Definition:
         if t.element == "f32":
-            return Definition(t, ((t, "x"),), write(c, t, _Writer(c, t)))
+            return Definition(t, ((t, "x"),), write(c, t, Writer(c, t)))
         body = f"""\
 {t.tag} result;
 for (int l = 0; l < {t.lanes}; ++l) result[l] = {c.helper(scalar, t.scalar)}(x[l]);
@@ -94,7 +94,7 @@ return result;"""
     return make
 
 
-def _exp(c: Asking, t: CType, w: _Writer) -> str:
+def _exp(c: Asking, t: CType, w: Writer) -> str:
     """2^n * exp(r), x = n*log(2) + r, with log(2) in two parts of which the first is short."""
     return f"""\
 {w.clamped("x", "-104.0f", "89.0f")}
@@ -106,7 +106,7 @@ p = {w.fma}(r * r, p, r) + 1.0f;
 {w.scaled("p")}"""
 
 
-def _exp2(c: Asking, t: CType, w: _Writer) -> str:
+def _exp2(c: Asking, t: CType, w: Writer) -> str:
     return f"""\
 {w.clamped("x", "-151.0f", "129.0f")}
 {w.counted("x", "1.0f")}
@@ -116,21 +116,27 @@ p = {w.fma}(p, r, {w.splat}(1.0f));
 {w.scaled("p")}"""
 
 
-def _reduced_log(w: _Writer) -> str:
-    """x = 2^count * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and tail = log(1 + f) - f."""
+def taken_apart(w: Writer, x: str) -> str:
+    """x = 2^count * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for x > 0."""
     return f"""\
 // Subnormals have no exponent of their own.
-const {w.i} tiny = ({w.i})(x < 0x1p-126f);
-const {w.f} normal = {w.select}(tiny, x * 0x1p23f, x);
+const {w.i} tiny = ({w.i})({x} < 0x1p-126f);
+const {w.f} normal = {w.select}(tiny, {x} * 0x1p23f, {x});
 const {w.i} shifted = ({w.i})normal - 0x3f3504f3;
 const {w.i} exponent = (shifted >> 23) - (tiny & 23);
 const {w.f} f = ({w.f})((shifted & 0x7fffff) + 0x3f3504f3) - 1.0f;
-const {w.f} count = __builtin_convertvector(exponent, {w.f});
+const {w.f} count = __builtin_convertvector(exponent, {w.f});"""
+
+
+def _reduced_log(w: Writer) -> str:
+    """x = 2^count * (1 + f), and tail = log(1 + f) - f."""
+    return f"""\
+{taken_apart(w, "x")}
 {w.polynomial("p", "f", _LOG)}
 const {w.f} tail = f * f * {w.fma}(p, f, {w.splat}(-0.5f));"""
 
 
-def _with_edges(w: _Writer, value: str) -> str:
+def _with_edges(w: Writer, value: str) -> str:
     """The value for numbers above 0; -inf at 0, NaN below, inf and NaN as they are."""
     return f"""\
 {w.f} result = {value};
@@ -139,13 +145,13 @@ result = {w.select}(({w.i})(x == 0.0f), {w.splat}(-INFINITY), result);
 return {w.select}(({w.i})(x < 0.0f), {w.splat}(NAN), result);"""
 
 
-def _log(c: Asking, t: CType, w: _Writer) -> str:
+def _log(c: Asking, t: CType, w: Writer) -> str:
     low = f"{w.fma}(count, {w.splat}(0x1.0bfbe8p-15f), tail)"
     value = f"{w.fma}(count, {w.splat}(0x1.62e000p-1f), f + {low})"
     return f"{_reduced_log(w)}\n{_with_edges(w, value)}"
 
 
-def _log2(c: Asking, t: CType, w: _Writer) -> str:
+def _log2(c: Asking, t: CType, w: Writer) -> str:
     # log2(e) in two parts, and f apart from the smaller tail.
     return f"""\
 {_reduced_log(w)}
@@ -157,7 +163,7 @@ low = {w.fma}(tail, {w.splat}(0x1.715476p+0f), low);
 def _wave(function: str, shift: int) -> Make:
     """sin(x + shift*pi/2): x less the nearest multiple of pi/2, and one of two polynomials."""
 
-    def write(c: Asking, t: CType, w: _Writer) -> str:
+    def write(c: Asking, t: CType, w: Writer) -> str:
         scalar = c.helper(function, t.scalar)
         return f"""\
 // Three parts of pi/2 reach this far; what is beyond goes one by one.
@@ -182,12 +188,12 @@ return ({w.f})(({w.i})wave ^ (quadrant & 2) << 30);"""
     return _of_f32(write, function)
 
 
-def _signed(w: _Writer, value: str) -> str:
+def _signed(w: Writer, value: str) -> str:
     """The size with the sign of x."""
     return f"({w.f})(({w.i}){value} | (({w.i})x & INT32_MIN))"
 
 
-def _tanh(c: Asking, t: CType, w: _Writer) -> str:
+def _tanh(c: Asking, t: CType, w: Writer) -> str:
     """x + x^3*P(x^2) near 0, else 1 - 2/(exp(2|x|) + 1)."""
     exp = c.helper("exp", t)
     return f"""\
@@ -198,7 +204,7 @@ const {w.f} far = 1.0f - 2.0f / ({exp}(size + size) + 1.0f);
 return {w.select}(({w.i})(size < 0.625f), near, {_signed(w, "far")});"""
 
 
-def _erf(c: Asking, t: CType, w: _Writer) -> str:
+def _erf(c: Asking, t: CType, w: Writer) -> str:
     """x + x*P(x^2) below 1, else 1 - exp(Q(|x|)) with Q = log(erfc); 1 from 4 on."""
     exp = c.helper("exp", t)
     return f"""\
@@ -213,7 +219,7 @@ const {w.f} near = {w.fma}(p, x, x);
 return {w.select}(({w.i})(size < 1.0f), near, {_signed(w, "far")});"""
 
 
-def _sigmoid(c: Asking, t: CType, w: _Writer) -> str:
+def _sigmoid(c: Asking, t: CType, w: Writer) -> str:
     exp = c.helper("exp", t)
     return f"""\
 const {w.f} e = {exp}(-{w.abs}(x));
