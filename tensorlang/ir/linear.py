@@ -14,6 +14,7 @@ from tensorlang.ir.order import order_key
 from tensorlang.ir.types import index
 
 
+@lru_cache(maxsize=1 << 12)
 def integer(value: int) -> Const:
     """The index constant `value`."""
     return Const(value, index)

@@ -128,7 +128,7 @@ def _at(
     loops = list(_loops_over(body, var, func))
     made: Made = {loop: replace(loop, body=_inside_guards(loop.body, func, make)) for loop in loops}
     outside = _swap(body, func, dict.fromkeys(loops, Block(())))
-    at_once = _most_that_run(body, made)
+    at_once = _most_that_run(body, func, made)
     if at_once != 1 or touches(outside, func):
         raise _consumer_outside(func, placement, level, at_once)
     return _swap(body, func, made)
@@ -155,11 +155,13 @@ def _swap(body: Stmt, func: str, made: Made) -> Stmt:
     return map_children(body, lambda child: _swap(child, func, made))
 
 
-def _most_that_run(stmt: Stmt, loops: Made) -> int:
+def _most_that_run(stmt: Stmt, func: str, loops: Made) -> int:
     """How many of the loops one call can reach: of the two sides of a condition only one."""
+    if not touches(stmt, func):
+        return 0
     if isinstance(stmt, For) and stmt in loops:
         return 1
-    counts = [_most_that_run(s, loops) for s in children_of(stmt)]
+    counts = [_most_that_run(s, func, loops) for s in children_of(stmt)]
     parts = children_of(stmt)
     if len(parts) == 2 and is_otherwise(*parts):
         return max(counts)

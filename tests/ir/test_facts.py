@@ -200,3 +200,21 @@ def test_what_is_forgotten_divides_no_more():
     x = Var("x")
     facts = Facts.none.assume(x % 8 == 0).with_range("x", 0, 9)
     assert facts.simplified(x % 8) is not Const(0, index)
+
+
+def test_what_is_known_further_in_is_not_asked_about_what_stands_further_out():
+    outer = NOTHING.with_range("io", 0, ceil_div(M, 128))
+    inner = outer.with_range("ii", 0, 128).assume(io * 128 + ii < M)
+    assert inner.known.around(["io", "M"]) is outer.known
+    assert inner.known.around(["ii"]) is inner.known
+    value = maximum(ceil_div(M, 128) - io, 1)
+    assert inner.simplified(value) is outer.simplified(value)
+
+
+def test_what_a_guard_inside_says_of_outer_names_is_known():
+    outer = NOTHING.with_range("i", 0, M)
+    inner = outer.with_range("j", 0, N).assume(i >= 5)
+    assert inner.simplified(maximum(i, 3)) is i
+    assert outer.simplified(maximum(i, 3)) is not i
+    # That the inner loop runs at all says that N is no 0.
+    assert inner.simplified(maximum(N, 1)) is N

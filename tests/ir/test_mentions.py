@@ -1,10 +1,10 @@
 """How often names are mentioned, and that asking again and again costs nothing."""
 
-from tensorlang.ir.expr import Const, Expr, Var
-from tensorlang.ir.mentions import mentioning, mentions
+from tensorlang.ir.expr import Const, Expr, Load, Var
+from tensorlang.ir.mentions import mentioning, mentions, names_needed
 from tensorlang.ir.simplify_stmt import simplify_stmt
-from tensorlang.ir.stmt import Let, Stmt, Store, block, walk
-from tensorlang.ir.types import index
+from tensorlang.ir.stmt import For, Let, LoopKind, Stmt, Store, block, walk
+from tensorlang.ir.types import f32, index
 
 a, b = Var("a"), Var("b")
 
@@ -30,3 +30,15 @@ def test_many_names_in_one_another_are_simplified_without_walking_all_of_them_ea
     simple = simplify_stmt(made)
     assert sum(isinstance(s, Let) for s in walk(simple)) == 60
     assert dict(mentions(simple)) == {"n": 61}
+
+
+def test_only_the_names_that_say_where_a_buffer_is_touched_are_needed():
+    store = Store("f", (a + b,), (Load("g", (Var("c"),), 0, f32),))
+    inner = Let("b", Var("d"), Let("unused", Var("e"), store))
+    other = Store("h", (Var("z"),), (Var("z"),))
+    body = For("a", Const(0, index), Var("n"), LoopKind.SERIAL, block(inner, other))
+    needed = names_needed(body, "f")
+    assert needed[store] == {"a", "b", "c"}
+    assert needed[inner] == {"a", "c", "d"}
+    assert needed[body] == {"c", "d", "n"}
+    assert other not in needed
