@@ -160,3 +160,43 @@ def test_what_torch_cannot_know_is_refused():
 
     with pytest.raises(DefinitionError, match="not-a-family"):
         custom_op("tensorlang_test::untyped", untyped)
+
+
+def shifted(x: DType, *, by: tuple[int, ...]) -> Pipeline:
+    """x plus the product of the numbers, and what a schedule sees."""
+    X, out, factor = Input("x", x, [M]), Func("out"), 1
+    for n in by:
+        factor *= n
+    out[i] = X[i] + factor
+    return Pipeline("shifted", inputs=[X], outputs={out: [M]})
+
+
+def test_constants_may_be_tuples_and_schedules_may_see_sizes():
+    seen = []
+
+    def schedule(pipeline, target, sizes):
+        seen.append((target, dict(sizes)))
+
+    op = custom_op("tensorlang_test::shifted", shifted, schedules=schedule)
+    x = torch.arange(3.0, requires_grad=True)
+    assert op(x, [2, 3]).tolist() == [6, 7, 8]
+    assert op(x, [5]).tolist() == [5, 6, 7]
+    assert torch.autograd.grad(op(x, [5]).sum(), [x])[0].tolist() == [1, 1, 1]
+    opcheck(op, (x, [2, 3]))
+    # On a CPU one schedule is for all Sizes.
+    assert {target for target, _ in seen} == {"c"}
+    assert all(not sizes for _, sizes in seen)
+
+
+def peaked(x: DType) -> Pipeline:
+    """x - top, and top again: nothing depends on top."""
+    X, top, out, r = Input("x", x, [M]), Func("top"), Func("out"), RDom("r", M)
+    top[()] = sum(X[r], over=r)
+    out[i] = (X[i] - top[()]) + top[()]
+    return Pipeline("peaked", inputs=[X], outputs={out: [M]})
+
+
+def test_no_gradient_passes_through_what_is_constant():
+    op = custom_op("tensorlang_test::peaked", peaked, constant=["top"])
+    x = torch.arange(3.0, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(op, (x,))
