@@ -142,7 +142,7 @@ def attention(
     whole = total[b, h, i]
     if sink is not None:
         whole = whole + exp2((w(sink[h]) - finite * unit) * log2(euler))
-    out[b, h, i, d] = q(select(total[b, h, i] == 0, 0, summed / whole))
+    out[b, h, i, d] = q(select(total[b, h, i] == 0, 0, summed * (1.0 / whole)))
     shape = [B, G * groups, M, values]
     return Pipeline("attention", inputs=[*arguments.inputs, *inputs], outputs={out: shape})
 

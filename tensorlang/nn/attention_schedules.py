@@ -30,8 +30,8 @@ def flash(
     *,
     queries: int = 0,
     slices: int = 0,
-    warps: int = 8,
-    stages: int = 3,
+    warps: int = 0,
+    stages: int = 0,
     descriptors: bool = True,
 ) -> Schedule | None:
     """Every program a tile of queries; top, total and the sum roll over slices of the keys.
@@ -43,14 +43,16 @@ def flash(
     which is read once; in the loop a descriptor would read it again.
 
     Args:
-        queries, slices: of a tile; 0: as many as registers hold.
+        queries, slices, warps, stages: of a tile; 0: what was best on an H200.
         descriptors: whether tensor memory access reads and writes the tiles, where arrays fit.
     """
     if pipeline.algorithm.name != "attention" or target not in ("c", "triton"):
         return None
     tiled = target == "triton"
-    queries = queries or (128 if tiled else 16)
-    slices = slices or (_slices(pipeline) if tiled else 32)
+    usual = _tile_of(pipeline) if tiled else (16, 32, 0, 0)
+    queries, slices, warps, stages = (
+        a or b for a, b in zip((queries, slices, warps, stages), usual, strict=True)
+    )
     schedule = Schedule(pipeline)
     between = _between(pipeline, "score", "weight")
     out = schedule["out"].split("i", "io", "ii", queries).reorder("h", "b", "io", "ii", "d")
@@ -124,6 +126,21 @@ def decode(
         schedule[name].compute_at("out", "i").update(0).vectorize("part")
     schedule["out_sum"].vectorize("d").update(0).vectorize("d")
     return schedule
+
+
+def _tile_of(pipeline: Pipeline) -> tuple[int, int, int, int]:
+    """Queries, slices of keys, warps and stages.
+
+    64 queries are the rows that one group of four warps multiplies: two programs on a
+    multiprocessor hide each other's softmax, which one of 128 queries cannot.
+    """
+    features = pipeline.algorithm.inputs[0].shape[-1]
+    width = int(features.value) if isinstance(features, Const) else 128
+    if width > 128:
+        return 128, _slices(pipeline), 8, 3
+    if width <= 64 and _sees_all(pipeline):
+        return 64, 128, 4, 2
+    return 64, _slices(pipeline), 4, 3
 
 
 def _slices(pipeline: Pipeline) -> int:

@@ -137,7 +137,7 @@ def test_a_score_with_a_reduction_inside_is_another_definition():
 def test_tiles_on_triton_skip_and_mask_as_slices_on_c_do():
     p = attention(f32, f32, f32, features=D, values=D, scale=D**-0.5, causal="top_left", left=48)
     kernel = p.compile(flash(p, "triton", queries=32, slices=16), "triton")
-    assert kernel.source.count("for out_sum_ro in") >= 4
+    assert kernel.source.count("for out_sum_ro in") >= 3
     q, k, v = (draw(1, 1, 75, D, seed=s) for s in range(3))
     at = torch.arange(75)
     keep = (at <= at[:, None]) & (at >= at[:, None] - 48)
