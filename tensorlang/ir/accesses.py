@@ -1,6 +1,6 @@
 """Where a program touches a buffer: every load and store, with the intervals of its indices."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -9,7 +9,8 @@ from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Select, Unary
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
-from tensorlang.ir.linear import to_expr, to_linear
+from tensorlang.ir.interval_arithmetic import EVERYWHERE
+from tensorlang.ir.linear import Linear, to_expr, to_linear
 from tensorlang.ir.mentions import names_needed
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, Stage, Stmt, Store, children_of, exprs_of
@@ -44,14 +45,20 @@ class Access:
         return tuple(end for end in highest if end is not None)
 
 
-def accesses_of(body: Stmt, buffer: str, dims: tuple[str, ...] = ()) -> list[Access]:
+def accesses_of(
+    body: Stmt, buffer: str, dims: tuple[str, ...] = (), unknown: Iterable[str] = ()
+) -> list[Access]:
     """Every load of `buffer`, and every store to it, below `body`.
 
-    Args: dims: of a Func, the names of its dimensions; of an Input, nothing.
+    Args:
+        dims: of a Func, the names of its dimensions; of an Input, nothing.
+        unknown: buffers whose elements say nothing outside `body`.
     """
     found: list[Access] = []
     needed = names_needed(body, buffer)
-    _collect(body, buffer, _Scope({}, {}, {}, Facts.none, (), {}, dims), needed, found)
+    varying = dict.fromkeys(unknown, EVERYWHERE)
+    scope = _Scope(varying, varying, {}, Facts.none, (), {}, dims)
+    _collect(body, buffer, scope, needed, found)
     return found
 
 
@@ -74,6 +81,8 @@ class _Scope:
     dims: tuple[str, ...]
     # Names whose loops all stand inside `body`.
     whole: frozenset[str] = frozenset()
+    # Guards on names that do not vary here, though they may where the region stands.
+    guards: tuple[Expr, ...] = ()
     span: Span | None = None
 
     def value(self, e: Expr) -> Expr:
@@ -113,6 +122,8 @@ def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
     match stmt:
         case Let() if stmt.value.dtype is index:
             return _bound(stmt.var, stmt.value, scope)
+        case For(extent=Const(value=1)):
+            return _bound(stmt.var, stmt.min, scope)
         case For():
             first, extent = scope.value(stmt.min), scope.value(stmt.extent)
             return replace(
@@ -165,7 +176,7 @@ def _guard(condition: Expr, scope: _Scope) -> _Scope:
         scope = replace(scope, tight={**scope.tight, name: new})
     for part in others:
         if scope.loose.keys().isdisjoint(part.free) and not part.reads:
-            # In N == 5 the last index may be said as 4, which outside is no bound of N - 1.
+            scope = replace(scope, guards=(*scope.guards, part))
             continue
         facts = scope.facts.assume(part)
         scope = replace(scope, tight=_where(scope.tight, part), facts=facts)
@@ -246,6 +257,7 @@ def _access(
     conditions = tuple(map(scope.value, conditions))
     for condition in conditions:
         tight, facts = _where(tight, condition), facts.assume(condition)
+    guards = (*scope.guards, *conditions)
     runs = [scope.own.get(e.name) if isinstance(e, Var) else None for e in indices]
     dims = scope.dims or (None,) * len(indices)
     pairs = [
@@ -255,7 +267,7 @@ def _access(
     return Access(
         tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
         tuple(
-            _guarded(bounds_of(e, tight, facts), conditions, scope.tight) if needed else None
+            _guarded(bounds_of(e, tight, facts), guards, scope.tight) if needed else None
             for e, needed in pairs
         ),
         scope.loops,
@@ -264,15 +276,20 @@ def _access(
 
 
 def _guarded(found: Interval, conditions: tuple[Expr, ...], ranges: Ranges) -> Interval:
-    """The interval of an index that is fixed here, cut to where select lets it be read.
+    """The interval of an index, cut to where guards and select let it be read.
 
-    Of a name that varies the conditions narrow the range; of a fixed index, such as 2*i - 2 inside
-    the loop over i, they say that it may not be needed at all: then the interval is empty.
-    Conditions on names that vary between here and the region say nothing of it.
+    Of a name that varies the conditions narrow the range; of an end that is fixed, such as
+    2*i - 2 inside the loop over i, they say that it may not be needed at all: then the interval is
+    empty.  Conditions on names that vary between here and the region say nothing of it, nor do
+    those on sizes alone: in N == 5 the last index may be said as 4, which outside is no bound of
+    N - 1.
     """
-    if found.lo is None or found.lo is not found.hi:
-        return found
-    this, lo, hi = to_linear(found.lo), found.lo, found.lo
+    slacks = list(_slacks(conditions, ranges))
+    return Interval(_cut(found.lo, slacks, -1), _cut(found.hi, slacks, 1))
+
+
+def _slacks(conditions: Iterable[Expr], ranges: Ranges) -> Iterator[Linear]:
+    """Of a <= b and a < b with a fixed Var somewhere: what is >= 0."""
     for condition in (c for guard in conditions for c in conjuncts_of(guard)):
         if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
             continue
@@ -280,13 +297,23 @@ def _guarded(found: Interval, conditions: tuple[Expr, ...], ranges: Ranges) -> I
             continue
         if not condition.free.isdisjoint(ranges):
             continue
-        slack = to_linear(condition.b - condition.a).shifted(-(condition.op == "lt"))
-        above, below = slack - this, slack + this
-        if this.terms and not this.terms.keys() & above.terms.keys():
-            lo = maximum(lo, to_expr(-above))
-        elif this.terms and not this.terms.keys() & below.terms.keys():
-            hi = minimum(hi, to_expr(below))
-    return Interval(lo, hi)
+        if any(isinstance(e, Var) for e in postorder(condition)):
+            yield to_linear(condition.b - condition.a).shifted(-(condition.op == "lt"))
+
+
+def _cut(end: Expr | None, slacks: Iterable[Linear], sign: int) -> Expr | None:
+    """An upper end (or, where sign is -1, a lower one) that the slacks move inwards.
+
+    Where slack >= 0 says sign*end <= rest, no more than sign*rest is needed.
+    """
+    if end is None:
+        return None
+    form, tighter = to_linear(end), minimum if sign > 0 else maximum
+    for slack in slacks:
+        rest = slack + form * sign
+        if form.terms and form.terms.keys().isdisjoint(rest.terms):
+            end = tighter(end, to_expr(rest * sign))
+    return end
 
 
 def _own_dim(e: Expr, scope: _Scope, buffer: str) -> str | None:

@@ -50,8 +50,11 @@ _REMEMBERED = 1 << 14
 
 
 def bounds_of(e: Expr, ranges: Mapping[str, Interval], facts: Facts = Facts.none) -> Interval:
-    """The interval of `e` while the names in `ranges` vary; other names stay as they are."""
-    needed = _needed(ranges, e.free)
+    """The interval of `e` while the names in `ranges` vary; other names stay as they are.
+
+    A buffer in `ranges` is one of whose elements nothing is known.
+    """
+    needed = _needed(ranges, e.free | e.reads)
     if not needed and facts is Facts.none:
         plain = canonical(e)
         return Interval(plain, plain)
@@ -228,7 +231,7 @@ class _Bounds:
         return found if shorter is plain else _within_numbers(found, self._of(plain))
 
     def varies(self, e: Expr) -> bool:
-        return not self.varying.isdisjoint(e.free)
+        return not (self.varying.isdisjoint(e.free) and self.varying.isdisjoint(e.reads))
 
     def end(self, form: Linear, side: Side) -> Expr | None:
         """The lowest or highest value of a form."""
@@ -254,8 +257,10 @@ class _Bounds:
             total = bounded
 
     def _closed(self, form: Linear) -> Expr:
+        # Not by what holds where the names lie in their intervals: an end must also tell that
+        # there is no such place, as the end of [i, min(i, n - 1)] does.
         plain = all(isinstance(atom, Name) for atom in form.terms)
-        return to_expr(form) if plain else self.facts.simplified(to_expr(form))
+        return to_expr(form) if plain else self.outside.simplified(to_expr(form))
 
     def _independent(self, form: Linear) -> list[Name]:
         """The varying names of a form on which no other of them depends."""

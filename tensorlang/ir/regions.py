@@ -31,7 +31,7 @@ from tensorlang.ir.interval import Interval, bounds_of, union
 from tensorlang.ir.interval_arithmetic import EVERYWHERE
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.sliding import Around, slide
-from tensorlang.ir.stmt import For, If, Let, Stmt, map_children, walk
+from tensorlang.ir.stmt import Block, For, If, Let, Stage, Stmt, map_children, walk
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 from tensorlang.ir.widening import Fixed, Region, Widening, widened
@@ -39,6 +39,8 @@ from tensorlang.ir.widening import Fixed, Region, Widening, widened
 ZERO, ONE = Const(0, index), Const(1, index)
 # What a schedule asks of the regions of Funcs.
 Widenings: TypeAlias = Mapping[str, tuple[Widening, ...]]
+# The dimensions of Funcs that are rings.
+Folds: TypeAlias = Mapping[str, frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +56,9 @@ class _Place:
     around: tuple[Around, ...] = ()
     # For a Func kept outside its compute loop: what stands outside its storage.
     kept: tuple[tuple[str, "_Place"], ...] = ()
+    folds: Folds = field(default_factory=dict[str, frozenset[int]])
+    # The Funcs whose stages come later: no index here can be told from their elements.
+    to_come: frozenset[str] = frozenset()
 
     def within(self, lets: list[Let]) -> "_Place":
         """The place inside the Lets of a region whose values stay."""
@@ -78,15 +83,22 @@ class _Place:
 
 
 def infer_regions(
-    body: Stmt, outputs: frozenset[str], *, known: bool = False, widenings: Widenings | None = None
+    body: Stmt,
+    outputs: frozenset[str],
+    *,
+    known: bool = False,
+    widenings: Widenings | None = None,
+    folds: Folds | None = None,
 ) -> Stmt:
     """Every region shrunk to what is needed where its Func is computed; an output's stays whole.
 
     Args:
         known: the regions that stand are good already, and may be used for those inside them.
         widenings: what a schedule asks of the regions.
+        folds: the dimensions of Funcs whose storage is to be a ring.
     """
-    return _infer(body, _Place(outputs, known, widenings or {}))
+    funcs = frozenset(stmt.func for stmt in walk(body) if isinstance(stmt, Stage))
+    return _infer(body, _Place(outputs, known, widenings or {}, folds=folds or {}, to_come=funcs))
 
 
 def _infer(stmt: Stmt, place: _Place) -> Stmt:
@@ -100,19 +112,33 @@ def _infer(stmt: Stmt, place: _Place) -> Stmt:
         return _bind(func, lets, _infer(inner, place), place, len(REGION_PARTS))
     if not any(isinstance(s, Let) and is_region_name(s.var) for s in walk(stmt)):
         return stmt
+    if isinstance(stmt, Block):
+        return _infer_each(stmt, place)
     inside = place.inside(stmt)
     return map_children(stmt, lambda child: _infer(child, inside))
+
+
+def _infer_each(whole: Block, place: _Place) -> Stmt:
+    """Statements in their order: the stages that stand before one have run there."""
+    made: list[Stmt] = []
+    for stmt in whole.statements:
+        made.append(_infer(stmt, place))
+        if isinstance(stmt, Stage):
+            place = replace(place, to_come=place.to_come - {stmt.func})
+    same = all(new is old for new, old in zip(made, whole.statements, strict=True))
+    return whole if same else Block(tuple(made))
 
 
 def _bind(func: str, lets: list[Let], inner: Stmt, place: _Place, parts: int) -> Stmt:
     """The Lets with the values that `inner` needs."""
     dims = tuple(let.var.split(".")[1] for let in lets[::parts])
-    accesses = accesses_of(inner, func, dims)
+    accesses = accesses_of(inner, func, dims, place.to_come)
     regions = _regions(accesses, func, dims, place)
     outside = dict(place.kept).get(func)
     if parts == len(REGION_PARTS) and outside is not None:
         around = place.around[len(outside.around) :]
-        regions = slide(regions, _sliding(accesses), around, outside.facts, place.facts)
+        rings = place.folds.get(func, frozenset())
+        regions = slide(regions, _sliding(accesses), rings, around, outside.facts, place.facts)
     rules = place.widenings.get(func, ())
     if parts == len(STORAGE_PARTS):
         # An extent is that of one iteration, which does not hold for what several of them keep.

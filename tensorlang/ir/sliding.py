@@ -27,6 +27,7 @@ ONE = Const(1, index)
 def slide(
     regions: list[Region],
     dims: frozenset[int],
+    rings: frozenset[int],
     around: tuple[Around, ...],
     outside: Facts,
     facts: Facts,
@@ -35,13 +36,14 @@ def slide(
 
     Args:
         dims: the dimensions in which a part can be computed alone.
+        rings: the dimensions whose storage is a ring.
         around: what stands between the storage and the computation, outermost first.
         outside: what is known outside the storage; facts: what is known at the computation.
     """
     always = _without_guards(around, outside)
     for at, loop in enumerate(around):
         if isinstance(loop, For):
-            regions = _slide_along(loop, around[at + 1 :], regions, dims, always, facts)
+            regions = _slide_along(loop, around[at + 1 :], regions, dims, rings, always, facts)
     return regions
 
 
@@ -50,6 +52,7 @@ def _slide_along(
     inside: tuple[Around, ...],
     regions: list[Region],
     dims: frozenset[int],
+    rings: frozenset[int],
     always: Facts,
     facts: Facts,
 ) -> list[Region]:
@@ -61,7 +64,9 @@ def _slide_along(
     if len(moving) != 1 or not _runs_without_gaps(loop, inside, values, always):
         return regions
     (dim,) = moving
-    if dim not in dims:
+    # A ring that moves on inside an iteration of this loop has lost what the last one stored.
+    within = {stmt.var for stmt in inside if isinstance(stmt, For)}
+    if dim not in dims or any(within & e.free for k in rings for e in over[k]):
         return regions
     first, last = over[dim][2:]
     step = {loop.var: Var(loop.var) + ONE}

@@ -12,9 +12,9 @@ from tensorlang.directives import State
 from tensorlang.ir.stmt import Assert, Program, Stmt, block
 from tensorlang.lower.build_nests import build_nests
 from tensorlang.lower.check_bounds import bound_asserts, check_bounds
-from tensorlang.lower.check_folds import check_folds
 from tensorlang.lower.check_schedule import check_lanes, check_schedule
 from tensorlang.lower.choose_placements import choose_placements
+from tensorlang.lower.fold_storage import fold_storage
 from tensorlang.lower.infer_bounds import infer_bounds
 from tensorlang.lower.inline_funcs import inline_funcs
 from tensorlang.lower.merge_stages import merge_stages
@@ -67,7 +67,7 @@ PASSES: tuple[Step, ...] = (
     ScheduledPass(place_stages, _facts("all-at-root", "inlined"), _facts("placed")),
     ScheduledPass(infer_bounds, _facts("placed"), _facts("bounds-known")),
     ScheduledPass(check_bounds, _facts("bounds-known"), _facts("bounds-checked")),
-    ScheduledPass(check_folds, _facts("bounds-known"), _facts("rings-wide-enough")),
+    ScheduledPass(fold_storage, _facts("bounds-known"), _facts("folded")),
     Pass(simplify_program, _facts("bounds-known"), _facts("simplified")),
     ScheduledPass(merge_stages, _facts("simplified"), _facts("merged")),
     Pass(trim_loops, _facts("simplified"), _facts("guards-folded")),

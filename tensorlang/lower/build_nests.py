@@ -51,7 +51,8 @@ def build_nests(plan: Plan) -> Program:
     outputs = tuple(
         _whole(plan, name, algorithm.func(name).dtypes, shape) for name, shape in algorithm.outputs
     )
-    body = infer_regions(body, plan.outputs, widenings=plan.widenings)
+    # What the schedule asks of regions is about those where the Funcs are computed.
+    body = infer_regions(body, plan.outputs)
     return Program(algorithm.name, algorithm.sizes, algorithm.params, inputs, outputs, body)
 
 
@@ -80,11 +81,9 @@ def _region(plan: Plan, func: FuncRecord, shape: tuple[Expr, ...] | None, body: 
 
 def _buffer(plan: Plan, func: FuncRecord, dims: tuple[Dim, ...]) -> Buffer:
     storage = plan.storage.get(func.name, Storage())
-    folds = dict(storage.folds)
-    fold = tuple(folds.get(k, 0) for k in range(len(dims))) if folds else ()
     aligned: Hints = tuple((f"align{k}", n) for k, n in storage.aligned)
     hints = aligned + plan.hints.get(func.name, ())
-    return Buffer(func.name, func.dtypes, dims, storage.memory, fold, hints)
+    return Buffer(func.name, func.dtypes, dims, storage.memory, hints=hints)
 
 
 @dataclass(slots=True)

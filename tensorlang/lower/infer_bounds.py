@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tensorlang.ir.expr import Expr
-from tensorlang.ir.regions import REGION_PARTS, STORAGE_PARTS, infer_regions
+from tensorlang.ir.regions import REGION_PARTS, STORAGE_PARTS, Folds, infer_regions
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import Let, Program, Stmt, children_of
 from tensorlang.ir.walk import substitute
@@ -23,17 +23,18 @@ def infer_bounds(program: Program, plan: Plan) -> Program:
     See: ir/regions.py; Halide's bounds inference.
     """
     outputs = frozenset(buffer.name for buffer in program.outputs)
-    body = first = infer_regions(program.body, outputs, widenings=plan.widenings)
+    folds = {name: frozenset(dict(s.folds)) for name, s in plan.storage.items() if s.folds}
+    body = first = infer_regions(program.body, outputs, widenings=plan.widenings, folds=folds)
     if plan.groups:
-        body = _settled(first, outputs, plan)
+        body = _settled(first, outputs, plan, folds)
     return replace(program, body=body)
 
 
-def _settled(first: Stmt, outputs: frozenset[str], plan: Plan) -> Stmt:
+def _settled(first: Stmt, outputs: frozenset[str], plan: Plan, folds: Folds) -> Stmt:
     """Regions that follow from each other; those of the first round, if none are found."""
     body, values = first, _values_of(first)
     for _ in range(_ROUNDS):
-        body = infer_regions(body, outputs, known=True, widenings=plan.widenings)
+        body = infer_regions(body, outputs, known=True, widenings=plan.widenings, folds=folds)
         before, values = values, _values_of(body)
         if all(a is b for a, b in zip(before, values, strict=True)):
             return body

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensorlang import Func, Input, Param, Pipeline, Schedule, ShapeError, Size, Var, f32, i32
+from tensorlang import Func, Input, Param, Pipeline, RDom, Schedule, ShapeError, Size, Var, f32, i32
 from tensorlang.testing import assert_equivalent
 
 H, W, C = Size("H"), Size("W"), Size("C")
@@ -132,6 +132,13 @@ def test_ends_are_expressions_of_sizes_and_params():
         p.compile(s, "interpreter")(np.zeros(4, np.float32), n=3)
 
 
+def test_storage_further_out_holds_more_than_the_extent_of_one_iteration():
+    p = blur()
+    s = Schedule(p)
+    s["blur_x"].bound_extent(y, 3).compute_at("blur_y", y).store_root()
+    assert_equivalent(p, s, "interpreter")
+
+
 def test_the_text_of_a_bound_reads_back():
     p = blur()
     s = Schedule(p)
@@ -141,3 +148,23 @@ def test_the_text_of_a_bound_reads_back():
     assert "bound_extent(y, H + 2).align_bounds(x, 4)" in text
     assert "align_bounds(y, 8, remainder=3)" in text
     assert Schedule.parse(text, p) == s
+
+
+@pytest.mark.parametrize("reach", [0, 2])
+@pytest.mark.parametrize("factor", [1, 2])
+def test_past_the_end_of_an_aligned_output_nothing_is_needed_of_what_is_computed_there(
+    reach: int, factor: int
+):
+    a, f, out, total = Input("A", f32, [W + reach]), Func("f"), Func("out"), Func("total")
+    r = RDom("r", reach + 1)
+    f[x] = a[x]
+    f[x] = f[x] + 1
+    total[x] = f32(0)
+    total[x] += f[x + r]
+    out[x] = total[x] - f[x + reach]
+    p = Pipeline("p", inputs=[a], outputs={out: [W]})
+    s = Schedule(p)
+    s[out].align_bounds(x, 3).split(x, "xo", "xi", factor)
+    s[f].compute_at(out, "xo")
+    s[total].compute_at(out, "xo")
+    assert_equivalent(p, s, "interpreter", [np.ones(4 + reach, np.float32)])

@@ -2,7 +2,20 @@
 
 import pytest
 
-from tensorlang import Func, Input, Pipeline, RDom, Schedule, ScheduleError, Size, Var, f32, sum
+from tensorlang import (
+    Func,
+    Input,
+    Pipeline,
+    RDom,
+    Schedule,
+    ScheduleError,
+    Size,
+    Var,
+    clamp,
+    f32,
+    i32,
+    sum,
+)
 from tensorlang.testing import assert_equivalent
 
 M, N, K = Size("M"), Size("N"), Size("K")
@@ -56,6 +69,26 @@ def test_clone_in_computes_the_func_again_under_its_own_schedule():
     s[clone].compute_at("g", "i")
     assert s.state.algorithm.consumers("f") == ("h",)
     assert_equivalent(p, s, target="interpreter")
+
+
+@pytest.mark.parametrize("first", ["table", "where"])
+@pytest.mark.parametrize("kept_outside", [False, True])
+def test_what_an_index_reads_may_be_staged_before_or_after_what_it_is_an_index_of(
+    first: str, kept_outside: bool
+):
+    n = Size("N")
+    table, where, out = Input("table", f32, [7]), Input("where", i32, [n]), Func("out")
+    out[i] = table[clamp(where[i], 0, 6)]
+    p = Pipeline("lookup", inputs=[table, where], outputs={out: [n]})
+    s = Schedule(p)
+    for name in (first, "where" if first == "table" else "table"):
+        s[s[name].in_()].compute_at(out, i)
+    if kept_outside:
+        s["where_in"].store_root()
+    # What of the table is needed is one element where it is known, and otherwise all of it.
+    one = "allocate table_in: f32[table_in._0.min : +1]" in str(p.lower(s))
+    assert one == (first == "where")
+    assert_equivalent(p, s, "interpreter")
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,38 @@
-"""A ring of storage holds all that one iteration needs."""
+"""Storage in rings, which hold all that one iteration needs."""
+
+from dataclasses import replace
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const
 from tensorlang.ir.facts import Facts, prove_le
 from tensorlang.ir.printer import print_expr
 from tensorlang.ir.simplify import simplify
-from tensorlang.ir.stmt import For, If, Let, Program, Stmt, children_of
+from tensorlang.ir.stmt import Allocate, For, If, Let, Program, Stmt, children_of, map_children
 from tensorlang.ir.types import index
 from tensorlang.lower.plan import Plan
 
 
-def check_folds(program: Program, plan: Plan) -> Program:
-    """Where f is folded by n along x: f.x.extent <= n wherever f is computed.
+def fold_storage(program: Program, plan: Plan) -> Program:
+    """allocate f   ->   allocate f fold (n, 0)     where f is folded by n along its first dimension
 
+    Wherever f is computed f.x.extent <= n.  What an iteration finds there of earlier ones is still
+    there: a window slides only where nothing is stored over it in between (ir/sliding.py).
     Raises: ScheduleError (fold-too-small).
     """
     folded = {name for name, storage in plan.storage.items() if storage.folds}
-    if folded:
-        _check(program.body, plan, folded, Facts.none)
-    return program
+    if not folded:
+        return program
+    _check(program.body, plan, folded, Facts.none)
+    return replace(program, body=_fold(program.body, plan, folded))
+
+
+def _fold(stmt: Stmt, plan: Plan, folded: set[str]) -> Stmt:
+    stmt = map_children(stmt, lambda child: _fold(child, plan, folded))
+    if not isinstance(stmt, Allocate) or stmt.buffer.name not in folded:
+        return stmt
+    rings = dict(plan.storage[stmt.buffer.name].folds)
+    fold = tuple(rings.get(k, 0) for k in range(len(stmt.buffer.dims)))
+    return replace(stmt, buffer=replace(stmt.buffer, fold=fold))
 
 
 def _check(stmt: Stmt, plan: Plan, folded: set[str], facts: Facts) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tensorlang import Func, Input, Pipeline, Schedule, ScheduleError, Size, Var, f32
-from tests.lower.between import around, run
+from tests.lower.between import around, run, text
 
 M, N = Size("M"), Size("N")
 i, j = Var("i"), Var("j")
@@ -25,10 +25,11 @@ def folded(factor: int, dim: str = "i", at: str = "i") -> Schedule:
 
 
 @pytest.mark.parametrize("factor", [3, 4, 7])
-def test_a_ring_that_is_large_enough_passes_unchanged(factor: int) -> None:
+def test_a_ring_that_is_large_enough_is_the_storage(factor: int) -> None:
     s = folded(factor)
-    before, after = around(rows(), s, "check_folds")
-    assert after is before
+    before, after = around(rows(), s, "fold_storage")
+    assert "fold" not in text(before)
+    assert f"fold ({factor}, 0)" in text(after)
     a = np.arange(14, dtype=np.float32).reshape(7, 2)
     (out,) = run(rows(), rows().lower(s), a)
     assert np.array_equal(out, 2 * (a[:-2] + a[2:]))
@@ -57,5 +58,5 @@ def test_an_extent_that_a_tile_bounds_fits() -> None:
 
 
 def test_without_rings_nothing_is_looked_at() -> None:
-    before, after = around(rows(), Schedule(rows()), "check_folds")
+    before, after = around(rows(), Schedule(rows()), "fold_storage")
     assert after is before
