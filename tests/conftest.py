@@ -4,6 +4,7 @@ import difflib
 import functools
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tensorlang import lower
 from tensorlang.ir.stmt import Program
 from tensorlang.ir.verify import verify
+from tensorlang.testing.coverage import Coverage
 
 TESTS = Path(__file__).parent
 GOLDENS = TESTS / "golden"
@@ -82,6 +84,20 @@ def _has_cuda() -> bool:
     except ImportError:
         return False
     return torch.cuda.is_available()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What the drawn examples of tests/test_properties.py have reached, on each target."""
+    found: dict[str, Coverage] = {}
+    for report in (r for reports in terminalreporter.stats.values() for r in reports):
+        for name, value in getattr(report, "user_properties", ()):
+            if name == "coverage" and report.when == "call":
+                target, examples, directives, forms = value
+                counts = Coverage(examples, Counter(directives), Counter(forms))
+                found[target] = found.get(target, Coverage()) + counts
+    for target, coverage in found.items():
+        terminalreporter.section(f"drawn on {target}")
+        terminalreporter.write_line(str(coverage))
 
 
 @pytest.fixture

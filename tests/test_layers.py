@@ -58,7 +58,7 @@ LAYERS: dict[str, set[str]] = {
     "torch": _EVERYTHING | {"autodiff"},
     "nn": _EVERYTHING | {"autodiff", "torch"},
     "module": _EVERYTHING,
-    "testing": _EVERYTHING | {"tensorlang"},
+    "testing": _EVERYTHING | {"module", "tensorlang"},
     "cli": _EVERYTHING | {"tensorlang", "demo", "testing"},
     "demo": _EVERYTHING | {"machine", "tensorlang", "testing"},
     "__main__": {"cli"},

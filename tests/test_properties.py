@@ -1,16 +1,17 @@
 """The promise of the whole project: a schedule never changes the numbers.
 
 A pipeline of a small family, a legal schedule and odd sizes are drawn, and every target is
-compared with what the algorithm says.  TENSORLANG_EXAMPLES=10000 asks for more examples than CI
-has time for.
+compared with what the algorithm says.  The end of a run prints how often each directive and each
+form of algorithm was among the examples.  TENSORLANG_EXAMPLES=10000 asks for more examples on each
+target than CI has time for.
 """
 
 import os
-from collections import Counter
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
 
 from tensorlang import Pipeline, Schedule
@@ -29,65 +30,111 @@ from tensorlang.ir.stmt import (
     Stmt,
     walk,
 )
-from tensorlang.testing import assert_equivalent
-from tensorlang.testing.families import pipelines
-from tensorlang.testing.moves import MOVES, ON_CPU, ON_GPU
+from tensorlang.testing.coverage import FORMS, Coverage, forms_of
+from tensorlang.testing.families import FAMILIES, chain, matmul, pipelines, reduction, stencil
 from tensorlang.testing.strategies import Case, inputs, schedules
+from tensorlang.testing.trials import Trial
+from tensorlang.testing.update_families import (
+    UPDATE_FAMILIES,
+    Family,
+    histogram,
+    lower_half,
+    moments,
+    quantifiers,
+    recurrence,
+    softmax,
+    totals,
+)
 
 MOST_PROGRAMS = 64
-# How often each directive stood in a schedule that was compared.
-drawn: Counter[str] = Counter()
 BLOCKS = (LoopKind.GPU_BLOCK, LoopKind.PARALLEL)
 
 
-def examples(number: int) -> settings:
-    """So many examples, or as many as the environment asks for."""
-    number = int(os.environ.get("TENSORLANG_EXAMPLES", number))
-    return settings(max_examples=number, suppress_health_check=list(HealthCheck))
+# Examples of all tests of a target together.
+EXAMPLES = {"interpreter": 1000, "c": 300, "triton": 200}
+GROUPS = [tuple(DIRECTIVES)[k::10] for k in range(10)]
+PARTS = {"interpreter": len(DIRECTIVES), "c": len(GROUPS), "triton": len(GROUPS)}
+
+# Where a directive has something to do.
+FITTING: dict[str, Sequence[Family]] = {
+    "rolling_update": (softmax,),
+    "atomic": (histogram, reduction, matmul, totals),
+    "rfactor": (reduction, matmul, totals, quantifiers),
+    "compute_with": (reduction, matmul, recurrence, moments, lower_half),
+    "store_at": (stencil, chain),
+    "store_root": (stencil, chain, softmax),
+    "fold_storage": (stencil, chain),
+    "clone_in": (stencil, chain),
+    "compute_inline": (stencil, chain, softmax),
+}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def coverage(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tell at the end how often each directive was drawn."""
-    yield
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and drawn:
-        counts = ", ".join(f"{keyword} {drawn[keyword]}" for keyword in sorted(DIRECTIVES))
-        reporter.write_line(f"\ndirectives drawn: {counts}")
+def run_examples(
+    target: str, focuses: Sequence[str], record: Callable[[str, object], None]
+) -> Coverage:
+    """Compare drawn schedules on a target; what they reached is counted for the summary."""
+    coverage = Coverage()
+    number = -(-int(os.environ.get("TENSORLANG_EXAMPLES", EXAMPLES[target])) // PARTS[target])
+
+    @settings(max_examples=number, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def every(data: st.DataObject) -> None:
+        compare(data, target, data.draw(st.sampled_from(focuses), label="focus"), coverage)
+
+    # In CI the same examples each time, but others for each focus.
+    (seed(zlib.crc32(" ".join(focuses).encode()))(every) if os.environ.get("CI") else every)()
+    counts = (coverage.examples, dict(coverage.directives), dict(coverage.forms))
+    record("coverage", (target, *counts))
+    return coverage
 
 
-def test_every_directive_can_be_drawn() -> None:
-    assert set(MOVES) == set(DIRECTIVES)
-    assert set(ON_CPU) | set(ON_GPU) == set(DIRECTIVES)
-
-
-def compare(data: st.DataObject, target: str) -> None:
-    pipeline = data.draw(pipelines(), label="pipeline")
-    schedule = data.draw(schedules(pipeline, gpu=target == "triton"), label="schedule")
-    case = data.draw(inputs(pipeline, schedule), label="inputs")
+def compare(
+    data: st.DataObject, target: str, focus: str | None = None, coverage: Coverage | None = None
+) -> None:
+    pipeline = data.draw(pipelines(FITTING.get(focus or "")), label="pipeline")
+    drawn = schedules(pipeline, gpu=target != "c", focus=focus)
+    trial = Trial(pipeline, schedule := data.draw(drawn), data.draw(inputs(pipeline, schedule)))
     if target == "triton":
-        assume(programs_of(pipeline, schedule, case) <= MOST_PROGRAMS)
-    assert_equivalent(pipeline, schedule, target, case.arrays, sizes=case.sizes, params=case.params)
-    drawn.update(a.directive.keyword for a in schedule.applied)
+        assume(programs_of(pipeline, schedule, trial.case) <= MOST_PROGRAMS)
+    trial.check(target)
+    if coverage is not None:
+        coverage.note(pipeline.algorithm, schedule)
 
 
-@examples(500)
-@given(st.data())
-def test_any_schedule_keeps_the_numbers_in_the_interpreter(data: st.DataObject) -> None:
-    compare(data, "interpreter")
+@pytest.mark.parametrize("directive", DIRECTIVES)
+def test_schedules_about_a_directive_keep_the_numbers_in_the_interpreter(
+    directive: str, record_property: Callable[[str, object], None]
+) -> None:
+    coverage = run_examples("interpreter", [directive], record_property)
+    assert coverage.directives[directive], f"{directive} is never drawn"
 
 
 @pytest.mark.cc
-@examples(150)
-@given(st.data())
-def test_any_schedule_keeps_the_numbers_in_c(data: st.DataObject) -> None:
-    compare(data, "c")
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0])
+def test_any_schedule_keeps_the_numbers_in_c(
+    group: Sequence[str], record_property: Callable[[str, object], None]
+) -> None:
+    run_examples("c", group, record_property)
 
 
-@examples(100)
-@given(st.data())
-def test_any_schedule_keeps_the_numbers_in_triton(data: st.DataObject) -> None:
-    compare(data, "triton")
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0])
+def test_any_schedule_keeps_the_numbers_in_triton(
+    group: Sequence[str], record_property: Callable[[str, object], None]
+) -> None:
+    run_examples("triton", group, record_property)
+
+
+def test_every_form_of_algorithm_is_drawn() -> None:
+    reached = set[str]()
+    for family in FAMILIES + UPDATE_FAMILIES:
+
+        @settings(max_examples=30, phases=[Phase.generate], database=None)
+        @given(pipelines([family]))
+        def draw(pipeline: Pipeline) -> None:
+            reached.update(forms_of(pipeline.algorithm))
+
+        draw()
+    assert set(FORMS) - reached == set()
 
 
 # Triton's interpreter runs programs one after the other, each at the cost of a whole tile.

@@ -1,6 +1,6 @@
 """Pipelines to draw from: small ones of every form that an algorithm can have."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
@@ -14,6 +14,7 @@ from tensorlang.ir.functions import abs as absolute
 from tensorlang.ir.functions import clamp, exp, identity, maximum, minimum, random_uniform, select
 from tensorlang.ir.types import DType, f16, f32, f64, i16, i32, i64, u8
 from tensorlang.pipeline import Pipeline
+from tensorlang.testing.update_families import UPDATE_FAMILIES, Family
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 M, N, K = Size("M"), Size("N"), Size("K")
@@ -22,9 +23,10 @@ _DTYPES = (f32, f32, f32, i32, i64, f16, f64, u8, i16)
 
 
 @st.composite
-def pipelines(draw: Draw) -> Pipeline:
+def pipelines(draw: Draw, families: Sequence[Family] | None = None) -> Pipeline:
     """A small Pipeline of a random family, dtype and shape."""
-    return draw(st.sampled_from(FAMILIES))(draw, draw(st.sampled_from(_DTYPES)))
+    family = draw(st.sampled_from(families or FAMILIES + UPDATE_FAMILIES))
+    return family(draw, draw(st.sampled_from(_DTYPES)))
 
 
 Operation: TypeAlias = Callable[[Expr, Expr], Expr]
@@ -215,7 +217,7 @@ def noise(draw: Draw, dtype: DType) -> Pipeline:
     return Pipeline("noise", inputs=[a], outputs={out: [M, N]})
 
 
-FAMILIES: tuple[Callable[[Draw, DType], Pipeline], ...] = (
+FAMILIES: tuple[Family, ...] = (
     pointwise,
     stencil,
     boundary,

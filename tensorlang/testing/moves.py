@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Expr, Size
+from tensorlang.ir.stmt import LoopKind
 from tensorlang.lower.choose_placements import choose_placements
 from tensorlang.schedule import Schedule, Stage
 
@@ -100,6 +101,10 @@ def _unroll(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> No
     names = [loop.name for loop in stage.nest.loops if isinstance(loop.extent, Const)]
     if names:
         stage.unroll(draw(st.sampled_from(names)))
+        return
+    loop = _loop(draw, stage)
+    outer, inner = _fresh(s, func, f"{loop}o"), _fresh(s, func, f"{loop}i")
+    stage.split(loop, outer, inner, draw(st.sampled_from(FACTORS))).unroll(inner)
 
 
 def _gpu_blocks(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
@@ -148,6 +153,17 @@ def _on_stage(name: str, *values: int | str) -> Move:
     return apply
 
 
+def _on_kernel(name: str, *values: int) -> Move:
+    """A hint for a kernel, and a kernel to have it where there is none."""
+
+    def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+        if all(loop.kind is not LoopKind.GPU_BLOCK for loop in stage.nest.loops):
+            _gpu_blocks(draw, s, stage, func, number)
+        getattr(stage, name)(*([draw(st.sampled_from(values))] if values else []))
+
+    return apply
+
+
 def _on_buffer(name: str, *values: str) -> Move:
     def apply(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
         named = draw(st.sampled_from((func, *(a.name for a in s.algorithm.inputs))))
@@ -161,7 +177,9 @@ def _pipeline(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> 
 
 
 def _rfactor(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    stage.rfactor(_loop(draw, stage), _fresh(s, func, "u"))
+    loops = [loop.name for loop in stage.nest.loops if loop.reduction]
+    if loops:
+        stage.rfactor(draw(st.sampled_from(loops)), _fresh(s, func, "u"))
 
 
 def _rolling_update(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
@@ -191,7 +209,10 @@ def _copies(name: str) -> Move:
 
 def _compute_with(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
     other = func if number else draw(st.sampled_from(s.state.algorithm.funcs)).name
-    stage.compute_with(other, _loop(draw, stage))
+    before = s.state.nests[other, number - 1 if number else len(s.state.stages(other)) - 1]
+    shared = [name for name in _loops(stage) if before.find(name) is not None]
+    if shared:
+        stage.compute_with(other, draw(st.sampled_from(shared)))
 
 
 def _on_dim(name: str, counts: tuple[int, ...]) -> Move:
@@ -268,15 +289,15 @@ MOVES: dict[str, Move] = {
     "prefetch": _prefetch,
     "pipeline": _pipeline,
     "gpu_blocks": _gpu_blocks,
-    "gpu_warps": _on_stage("gpu_warps", 1, 2, 4),
-    "gpu_registers": _on_stage("gpu_registers", 64, 128),
-    "gpu_dependent_launch": _placement("gpu_dependent_launch"),
+    "gpu_warps": _on_kernel("gpu_warps", 1, 2, 4),
+    "gpu_registers": _on_kernel("gpu_registers", 64, 128),
+    "gpu_dependent_launch": _on_kernel("gpu_dependent_launch"),
     "warp_specialize": _on_loop("warp_specialize"),
     "load_with": _on_buffer("load_with", "pointer", "descriptor"),
     "store_with": _on_stage("store_with", "pointer", "descriptor"),
     "cache": _on_buffer("cache", "evict_first", "evict_last", "streaming"),
 }
-_OFTEN = ("split", "tile", "fuse", "reorder", "vectorize", "compute_at")
+_OFTEN = ("split", "tile", "fuse", "reorder", "vectorize", "compute_at", "unroll", "rfactor")
 _HARDWARE = tuple(MOVES)[tuple(MOVES).index("pipeline") :]
 ON_CPU = (*(k for k in MOVES if k not in _HARDWARE), *_OFTEN, *_OFTEN)
 ON_GPU = (*(k for k in MOVES if k != "parallel"), *_OFTEN, *_OFTEN, "gpu_blocks", "gpu_blocks")

@@ -15,14 +15,16 @@ from tensorlang.calling.params import bind_params, bind_sizes
 from tensorlang.calling.plan import leading_asserts
 from tensorlang.calling.signature import Argument, Signature
 from tensorlang.calling.sizes import solve_sizes
+from tensorlang.errors import InternalError
 from tensorlang.ir.expr import Binary
 from tensorlang.ir.types import Scalar
 from tensorlang.ir.walk import postorder
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
-from tensorlang.target import Target
+from tensorlang.target import Target, available
 from tensorlang.testing.enclosing import Enclosing
 from tensorlang.testing.enclosures import Enclosure, is_nan
+from tensorlang.testing.reproducing import reproduction
 from tensorlang.testing.samples import sample_inputs
 
 # Of the elements of an output, so many percent may be accepted either way.
@@ -40,9 +42,15 @@ class Report:
         loose: elements accepted whichever way a comparison, cast or argmax went.
     """
 
-    elements: int
-    exact: int
-    loose: int
+    elements: int = 0
+    exact: int = 0
+    loose: int = 0
+
+    def __add__(self, other: "Report") -> "Report":
+        """What was compared in both."""
+        return Report(
+            self.elements + other.elements, self.exact + other.exact, self.loose + other.loose
+        )
 
     @property
     def share(self) -> float:
@@ -73,11 +81,20 @@ def assert_equivalent(
     comparison, a cast to an integer or an argmax may go either way within these bounds, both
     outcomes are accepted; such elements are at most 1 % (or one) of an output.
 
+    A failure has a note with a program that reproduces it.
+
     Args:
+        target: where it runs; "all" is every target that works here, one after the other.
         inputs: arrays of any library; by default random ones of small odd sizes.
         sizes: the Sizes that no shape tells.
         params: a value for every Param.
     """
+    if target == "all":
+        each = (
+            assert_equivalent(pipeline, schedule, name, inputs, sizes=sizes, params=params)
+            for name in targets_here()
+        )
+        return sum(each, Report())
     where = Target.of(target)
     kernel = pipeline.compile(schedule, where)
     values = bind_params(kernel.signature, params or {})
@@ -87,9 +104,20 @@ def assert_equivalent(
     known = bind_sizes(kernel.signature, sizes or {})
     case = _Case(pipeline.algorithm, kernel.signature, inputs, known, values)
     outputs = case.poisoned()
-    kernel(*inputs, out=outputs, sizes=sizes, **values)
-    title = f"{pipeline.name!r} on {where}"
-    return case.compare(title, [_stored(a) for a in outputs], str(kernel.schedule))
+    try:
+        kernel(*inputs, out=outputs, sizes=sizes, **values)
+        title = f"{pipeline.name!r} on {where}"
+        return case.compare(title, [_stored(a) for a in outputs], str(kernel.schedule))
+    except (AssertionError, InternalError) as error:
+        stored = [_stored(a) for a in inputs]
+        program = reproduction(pipeline, kernel.schedule, where, stored, sizes=known, params=values)
+        error.add_note(f"A program that reproduces this:\n\n{program}")
+        raise
+
+
+def targets_here() -> list[str]:
+    """The targets that compile loop IR and work on this machine."""
+    return [name for name, here in available().items() if here.works and name != "reference"]
 
 
 class _Case:
