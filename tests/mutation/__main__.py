@@ -18,7 +18,6 @@ from tests.mutation.running import Reach, Run, Session, Verdict, collect, reach_
 from tests.mutation.targets import ROOT, TESTS, chosen, modules, mutants_of
 
 _REACH = ROOT / "out" / "mutation" / "reach.json"
-_SECOND_LOOK = 6
 
 
 def main() -> int:
@@ -30,6 +29,9 @@ def main() -> int:
     parser.add_argument("--survivors", action="store_true", help="only the last run's survivors")
     parser.add_argument("--workers", type=int, default=2, help="at once (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=10, help="seconds of tests for each")
+    parser.add_argument(
+        "--again", type=float, default=60, help="seconds for those that are not caught so"
+    )
     parser.add_argument("--reach", action="store_true", help="find out what tests reach again")
     parser.add_argument("--write", action="store_true", help="write results.json and results.md")
     options = parser.parse_args()
@@ -46,8 +48,9 @@ def _work(session: Session, options: argparse.Namespace) -> int:
     found = {v.mutant.key: v for v in _verdicts(run, mutants, options.budget)}
     # Survivors meet more tests: most were let off by the budget.
     doubtful = [v.mutant for v in found.values() if not v.by]
-    for v in _verdicts(run, doubtful, options.budget * _SECOND_LOOK):
-        found[v.mutant.key] = v
+    if options.again > options.budget:
+        for v in _verdicts(run, doubtful, options.again):
+            found[v.mutant.key] = v
     if options.survivors:
         known = {r.mutant.key: Verdict(r.mutant, r.by, 0, 0) for r in results.read()}
         found = known | found

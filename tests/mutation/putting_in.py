@@ -15,13 +15,13 @@ _Key = tuple[str, int]
 def put_in(module: str, original: ast.Module, mutated: ast.Module) -> int:
     """Exchange the code of every live function of the module that the mistake is in; how many."""
     old, new = _codes(original, module), _codes(mutated, module)
-    assert old.keys() == new.keys()
     changed = 0
-    for function in [f for f in gc.get_objects() if isinstance(f, FunctionType)]:
+    for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
         if function.__module__ != module:
             continue
         code = function.__code__
-        for before, after in zip(old[_key(code)], new[_key(code)], strict=True):
+        # What stands inside a function that changed may be gone; it is not looked for.
+        for before, after in zip(old[_key(code)], new[_key(code)], strict=False):
             # Two lambdas of one line differ by what they do.
             if before.co_code == code.co_code and before != after:
                 function.__code__ = after

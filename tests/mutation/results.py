@@ -54,17 +54,14 @@ def page(records: Iterable[Record]) -> str:
     records = list(records)
     why = equivalent()
     survivors = [r for r in records if not r.by]
-    explained = [r for r in survivors if r.mutant.key in why]
+    caught, explained = len(records) - len(survivors), sum(r.mutant.key in why for r in survivors)
     lines = [
         "# Mutation check",
         "",
         "Made by `python -m tests.mutation`: small mistakes in the passes, the directives, the",
         "analyses that they stand on, and what the backends mask; each alone, and the tests run.",
         "",
-        (
-            f"{len(records)} mutants: {len(records) - len(survivors)} caught, "
-            f"{len(survivors)} not, of which {len(explained)} are the same program."
-        ),
+        f"{len(records)} mutants: {caught} caught; of the others {explained} are the same program.",
         "",
         *_table("mistake", records, lambda m: m.operator),
         *_table("module", records, lambda m: m.module),
