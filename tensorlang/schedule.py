@@ -34,7 +34,7 @@ from tensorlang.directives.placement import (
 )
 from tensorlang.directives.rolling import RollingUpdate
 from tensorlang.directives.storage import AlignStorage, FoldStorage, Memory, StoreIn
-from tensorlang.directives.variants import Specialize
+from tensorlang.directives.variants import Specialize, SpecializeFail
 from tensorlang.errors import InternalError, ScheduleError
 from tensorlang.ir.expr import Operand, as_expr
 from tensorlang.ir.loop_nest import loop_nest
@@ -350,6 +350,9 @@ class Stage:
         self._apply(made)
         return Stage(self._schedule, self._func, self._number, (*self._path, made.condition))
 
+    def specialize_fail(self, message: str) -> "Stage":
+        return self._apply(SpecializeFail(message))
+
     def rfactor(self, var: LoopName, factored: LoopName, *, merge: Merge = "kernel") -> "Derived":
         return self._make(RFactor(_name(var), _name(factored), merge))
 
@@ -436,10 +439,14 @@ def _name(thing: object) -> str:
     return name
 
 
+# The arguments of directives that are names of Funcs, or words of their own.
+_NO_LOOPS = ("func", "consumers", "access", "policy", "memory", "message", "span")
+
+
 def _loop_names(directive: Directive) -> Iterable[str]:
     for f in fields(directive):
         value = getattr(directive, f.name)
-        if f.name in ("func", "consumers", "span") or f.default is not MISSING:
+        if f.name in _NO_LOOPS or f.default is not MISSING:
             continue
         yield from (v for v in (value if isinstance(value, tuple) else (value,)) if type(v) is str)  # type: ignore[misc]
 

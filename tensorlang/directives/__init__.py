@@ -37,7 +37,7 @@ from tensorlang.directives.placement import (
 )
 from tensorlang.directives.rolling import RollingUpdate
 from tensorlang.directives.storage import AlignStorage, FoldStorage, StoreIn
-from tensorlang.directives.variants import Specialize
+from tensorlang.directives.variants import Specialize, SpecializeFail
 
 DIRECTIVES: dict[str, type[Directive]] = {
     d.keyword: d
@@ -48,7 +48,7 @@ DIRECTIVES: dict[str, type[Directive]] = {
         *(StoreIn, FoldStorage, AlignStorage),
         *(Bound, BoundExtent, AlignBounds),
         *(RFactor, In, CloneIn, RollingUpdate),
-        Specialize,
+        *(Specialize, SpecializeFail),
         *(
             PipelineLoop,
             GpuWarps,

@@ -92,6 +92,8 @@ class Nest:
     variants: tuple[Variant, ...] = ()
     # Iterations that update one element at once do so by atomic operations.
     atomic: bool = False
+    # What a call is told for which no variant is; None: these loops are for it.
+    failing: str | None = None
 
     @property
     def stage(self) -> str:

@@ -1,10 +1,14 @@
-"""specialize: another schedule of a stage where a condition on Sizes and Params holds."""
+"""specialize: another schedule of a stage where a condition on Sizes and Params holds.
 
+specialize_fail: no schedule where none of them holds.
+"""
+
+import json
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tensorlang.directives.base import Directive, State
-from tensorlang.directives.nest import Variant
+from tensorlang.directives.nest import Nest, Variant
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Name, Unary
 from tensorlang.ir.walk import postorder
 
@@ -42,8 +46,53 @@ class Specialize(Directive):
                 fix="compare, as in specialize((N % 128 == 0) & (M >= 64))",
                 nest=nest,
             )
+        self._check_rest(nest)
         variant = Variant(self.condition, replace(nest, variants=()), span=self.span)
         state.nests[stage] = replace(nest, variants=(*nest.variants, variant))
+
+    def _check_rest(self, nest: Nest) -> None:
+        if nest.failing is not None:
+            raise self.error(
+                "nothing-left",
+                f"cannot specialize {nest.stage!r} on one more condition",
+                why="it has specialize_fail: where no condition before that holds, nothing runs",
+                fix="specialize first, specialize_fail last",
+                nest=nest,
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpecializeFail(Directive):
+    """if c: s' else: s   ->   assert c; s'
+
+    A call for which no condition of the stage holds fails before anything runs, with `message`:
+    the schedule says that it is for no other sizes.  The stage alone has no loops then.
+
+    Args: message: what the caller is told.
+    Raises: ScheduleError: no-variants, nothing-left.
+    See: Halide's Stage::specialize_fail.
+    """
+
+    keyword: ClassVar[str] = "specialize_fail"
+    on_variants: ClassVar[bool] = True
+    message: str
+
+    def apply(self, state: State, stage: tuple[str, int]) -> None:
+        nest = state.nests[stage]
+        if not nest.variants or nest.failing is not None:
+            raise self.error(
+                "nothing-left" if nest.variants else "no-variants",
+                f"cannot specialize_fail {nest.stage!r}",
+                why="it has specialize_fail already"
+                if nest.variants
+                else "it has no variant, so that every call would fail",
+                fix="once, after specialize(condition)",
+                nest=nest,
+            )
+        state.nests[stage] = replace(nest, failing=self.message)
+
+    def text(self) -> str:
+        return f"{self.keyword}({json.dumps(self.message)})"
 
 
 def _is_simple(e: Expr) -> bool:

@@ -26,6 +26,7 @@ from tensorlang.lower.rolling_groups import arrange, find_groups
 from tensorlang.lower.simplify_program import simplify_program
 from tensorlang.lower.trim_loops import trim_loops
 from tensorlang.lower.unroll_loops import unroll_loops
+from tensorlang.lower.variant_asserts import variant_asserts
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def _run(state: State, passes: tuple[Step, ...], trace: Trace | None) -> Program
     )
     check_schedule(plan)
     program = build_nests(plan)
-    plan = replace(plan, asserts=bound_asserts(program, plan))
+    plan = replace(plan, asserts=(*bound_asserts(program, plan), *variant_asserts(plan)))
     if trace is not None:
         trace("build_nests", program)
     for step in passes:

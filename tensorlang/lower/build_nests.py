@@ -32,6 +32,7 @@ from tensorlang.ir.widening import widened
 from tensorlang.lower.plan import Plan, Storage
 
 ZERO, ONE = Const(0, index), Const(1, index)
+NOTHING = Block(())
 
 
 def build_nests(plan: Plan) -> Program:
@@ -102,10 +103,10 @@ def _stage(func: FuncRecord, number: int, nest: Nest) -> Stage:
 
 def _variants(func: FuncRecord, definition: Definition, nest: Nest) -> Stmt:
     """if c: loops of its variant; if ~c: the others"""
-    body = _loops(func, definition, nest)
+    body = _loops(func, definition, nest) if nest.failing is None else NOTHING
     for variant in reversed(nest.variants):
-        chosen = _variants(func, definition, variant.nest)
-        body = block(If(variant.condition, chosen), If(~variant.condition, body))
+        chosen = If(variant.condition, _variants(func, definition, variant.nest))
+        body = block(chosen, If(~variant.condition, body)) if body is not NOTHING else chosen
     return body
 
 

@@ -35,7 +35,7 @@ def check_bounds(program: Program, plan: Plan) -> Program:
     The conditions come first, so that what follows is simplified under them.
     Requires: bounds-known.  Raises: ScheduleError (extent-not-bounded).
     """
-    if not plan.widenings:
+    if not plan.widenings and not plan.asserts:
         return program
     places = _Places(plan)
     places.visit(program.body, {}, Facts.none)

@@ -248,6 +248,14 @@ def _specialize(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -
         stage.specialize(condition)
 
 
+def _specialize_fail(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
+    sizes = s.algorithm.sizes
+    if sizes:
+        # Most calls are to have a variant.
+        stage.specialize(draw(st.sampled_from(sizes)) >= draw(st.integers(0, 2)))
+        stage.specialize_fail("not for so small a size")
+
+
 def _condition(draw: Draw, size: Size) -> Expr:
     n: int = draw(st.sampled_from(FACTORS))
     return draw(st.sampled_from((size % n == 0, size == n, size >= n)))
@@ -285,6 +293,7 @@ MOVES: dict[str, Move] = {
     "bound_extent": _on_dim("bound_extent", (3, 16, 40)),
     "align_bounds": _on_dim("align_bounds", (2, 3, 8)),
     "specialize": _specialize,
+    "specialize_fail": _specialize_fail,
     "store_in": _on_stage("store_in", "auto", "heap", "stack", "register"),
     "prefetch": _prefetch,
     "pipeline": _pipeline,

@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 
 import tensorlang as tl
-from tensorlang import Func, Input, Param, Pipeline, RDom, Schedule, Size, Var, f32, i32, sum
+from tensorlang import (
+    Func,
+    Input,
+    Param,
+    Pipeline,
+    RDom,
+    Schedule,
+    ShapeError,
+    Size,
+    Var,
+    f32,
+    i32,
+    sum,
+)
 from tensorlang.testing import assert_equivalent
 
 M, N, K = Size("M"), Size("N"), Size("K")
@@ -96,6 +109,30 @@ def test_conditions_nest_and_the_same_one_leads_to_the_same_variant():
     assert str(s.copy()) == str(s)
     for n in (3, 8, 9, 16):
         assert_equivalent(p, s, "interpreter", [np.arange(n, dtype=np.float32)])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_call_that_no_variant_is_for_fails_before_anything_runs(target):
+    p = row()
+    s = Schedule(p)
+    eights = s["out"].specialize(N % 8 == 0)
+    eights.split(i, "io", "ii", 8).vectorize("ii")
+    eights.specialize(N >= 16)
+    eights.specialize_fail('at least {16} of "them"')
+    s["out"].specialize(N == 3)
+    s["out"].specialize_fail("eights, or three")
+    assert Schedule.parse(str(s), p) == s
+    assert "Var" not in s.to_python().replace('i = Var("i")\nio = Var("io")\nii = Var("ii")\n', "")
+    # Nothing else is left of the stage.
+    assert str(p.lower(s)).count("for out.") == 2
+    kernel = p.compile(s, target)
+    for n in (3, 16):
+        assert_equivalent(p, s, target, [np.arange(n, dtype=np.float32)])
+    for n, message in ((4, "eights, or three"), (8, 'at least {16} of "them"')):
+        with pytest.raises(ShapeError) as caught:
+            kernel(np.zeros(n, np.float32))
+        assert caught.value.code == "no-variant"
+        assert message in str(caught.value)
 
 
 def test_a_text_says_conditions_as_python_does():

@@ -56,6 +56,14 @@ def bound_not_met__of_a_func_between():
 
 
 @mistake
+def no_variant():
+    s = Schedule(most)
+    s["f"].specialize(M % 8 == 0)
+    s["f"].specialize_fail("a multiple of 8 rows")
+    return most.compile(s, target="interpreter")(np.zeros((7, 2), np.float32))
+
+
+@mistake
 def no_atomic():
     s = Schedule(most)
     s["f"].update().atomic().gpu_blocks("k")

@@ -512,6 +512,19 @@ def condition_not_simple():
 
 
 @mistake
+def no_variants():
+    return Schedule(chain)["out"].specialize_fail("nothing to fall back to")
+
+
+@mistake
+def nothing_left():
+    s = Schedule(chain)
+    s["out"].specialize(N % 8 == 0)
+    s["out"].specialize_fail("eights only")
+    return s["out"].specialize(N == 3)
+
+
+@mistake
 def not_on_a_variant():
     return Schedule(chain)["g"].specialize(N % 8 == 0).compute_at("out", i)
 
