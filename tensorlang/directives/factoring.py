@@ -8,9 +8,10 @@ from tensorlang.directives.base import Directive, State
 from tensorlang.directives.group_factoring import factor_group
 from tensorlang.directives.nest import Loop, Nest, default_nest
 from tensorlang.directives.parallel import Atomic
-from tensorlang.directives.partials import combine, recovered, start_of
-from tensorlang.ir.associativity import Operator, associative_operator
+from tensorlang.directives.partials import Merging, combine, recovered, start_of
+from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.expr import Expr, Load, Var
+from tensorlang.ir.tuple_operators import TupleOperator, tuple_operator
 from tensorlang.ir.walk import substitute
 
 Merge = Literal["kernel", "atomic", "last"]
@@ -34,7 +35,8 @@ class RFactor(Directive):
         merge: how a GPU adds the partial results up: by a kernel of its own; by atomics, so that
             the loop over them may be gpu_blocks with `f_u` computed inside; or in the last program
             to arrive.
-    Raises: ScheduleError: not-an-update, not-a-reduction-loop, not-associative, loops-scheduled.
+    Raises: ScheduleError: not-an-update, not-a-reduction-loop, not-associative, not-commutative,
+        loops-scheduled.
     See: Halide's Stage::rfactor; Suriana, Adams, Kamil (CGO 2017).
     """
 
@@ -57,7 +59,7 @@ class RFactor(Directive):
         if group is not None:
             factor_group(self, state, group, self.factored)
             return
-        operator, terms = self._operator(nest, definition)
+        operator, terms = self._operator(nest, loop, definition)
         partial = self._partial(func, definition, nest, loop, operator, terms)
         merged = self._merged(func, loop, operator, partial.name)
         definitions = list(func.definitions)
@@ -118,19 +120,37 @@ class RFactor(Directive):
                 nest=nest,
             )
 
-    def _operator(self, nest: Nest, definition: Definition) -> tuple[Operator, tuple[Expr, ...]]:
+    def _operator(
+        self, nest: Nest, loop: Loop, definition: Definition
+    ) -> tuple[Merging, tuple[Expr, ...]]:
         """The associative operator of the update, and its terms."""
-        found = associative_operator(nest.func, definition.indices, definition.values)
+        update = nest.func, definition.indices, definition.values
+        found = associative_operator(*update) or tuple_operator(*update)
+        if found is not None and isinstance(found[0], TupleOperator):
+            self._check_sequence(nest, loop, found[0])
         if found is None:
             raise self.error(
                 "not-associative",
                 self._what(nest),
                 why=f"the update of {nest.func!r} is no known associative operation, so that its "
                 "terms cannot be grouped in another way",
-                fix="write it as a sum, prod, min, max, any, all, argmin or argmax",
+                fix="write it as a sum, prod, min, max, any, all, argmin or argmax; or as a tuple "
+                "of integers of one dtype whose update is an associative polynomial",
                 nest=nest,
             )
         return found
+
+    def _check_sequence(self, nest: Nest, loop: Loop, operator: TupleOperator) -> None:
+        """Terms that do not commute are grouped as they follow each other."""
+        if not operator.is_commutative and nest.sequence[0] != loop.name:
+            raise self.error(
+                "not-commutative",
+                self._what(nest),
+                why=f"the update of {nest.func!r} is associative but not commutative, and the "
+                f"iterations that share one of {self.var!r} do not follow each other",
+                fix=f"rfactor {nest.sequence[0]!r}, the outermost loop of the domain",
+                nest=nest,
+            )
 
     def _partial(
         self,
@@ -138,7 +158,7 @@ class RFactor(Directive):
         definition: Definition,
         nest: Nest,
         loop: Loop,
-        operator: Operator,
+        operator: Merging,
         terms: tuple[Expr, ...],
     ) -> FuncRecord:
         """f_u[u, x]: the identity, then the update over the other loops of the domain."""
@@ -166,7 +186,7 @@ class RFactor(Directive):
         update = Definition(index, step, pure, domain, span=definition.span)
         return FuncRecord(name, start_dims, func.dtypes, (start, update), span=self.span)
 
-    def _merged(self, func: FuncRecord, loop: Loop, operator: Operator, partial: str) -> Definition:
+    def _merged(self, func: FuncRecord, loop: Loop, operator: Merging, partial: str) -> Definition:
         """f[x] = f[x] + f_u[r, x] over r"""
         index = tuple(Var(v) for v in func.dims)
         key = (Var(loop.name), *index)

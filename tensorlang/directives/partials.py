@@ -1,12 +1,14 @@
 """Partial results of a reduction: over which points, from which value, and how two are one."""
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from tensorlang.algorithm import FuncRecord
 from tensorlang.directives.nest import Nest
 from tensorlang.ir.associativity import Operator
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Select
 from tensorlang.ir.functions import identity, isnan
+from tensorlang.ir.tuple_operators import TupleOperator
 from tensorlang.ir.walk import substitute
 
 
@@ -24,16 +26,24 @@ def recovered(nest: Nest, values: Mapping[str, Expr]) -> tuple[dict[str, Expr], 
     return known, guards
 
 
-def start_of(operator: Operator, func: FuncRecord) -> tuple[Expr, ...]:
+# How two partial results are one.
+Merging: TypeAlias = Operator | TupleOperator
+
+
+def start_of(operator: Merging, func: FuncRecord) -> tuple[Expr, ...]:
     """The value of no term; of argmin and argmax it loses to every term, also in the index."""
+    if isinstance(operator, TupleOperator):
+        return operator.identity(func.dtypes)
     if operator in ("argmin", "argmax"):
         worst = identity("min" if operator == "argmin" else "max", func.dtypes[0])
         return (worst, Const(func.dtypes[1].highest, func.dtypes[1]))
     return (identity(operator, func.dtypes[0]),)
 
 
-def combine(operator: Operator, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def combine(operator: Merging, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Two partial results as one; of equal values the one with the smaller index wins."""
+    if isinstance(operator, TupleOperator):
+        return operator.combine(a, b)
     if operator not in ("argmin", "argmax"):
         return (Binary(operator, a[0], b[0]),)
     (best, at), (value, here) = a, b

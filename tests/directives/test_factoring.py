@@ -40,6 +40,47 @@ def test_rfactor_of_a_split_min_keeps_padding_out():
     assert p.compile(s, "interpreter")() == 5
 
 
+TUPLES = {
+    "sums": lambda x, y, a, b: (x + a, y + a * b),
+    "complex": lambda x, y, a, b: (x * a - y * b, x * b + y * a),
+    "affine": lambda x, y, a, b: (a * x, a * y + b),
+}
+
+
+def of_tuples(name: str) -> Pipeline:
+    a, b, r, f = Input("a", i32, [M, N]), Input("b", i32, [M, N]), RDom("r", N), Func("f")
+    f[i] = (i32(0), i32(0)) if name == "sums" else (i32(1), i32(0))
+    f[i] = TUPLES[name](f[i][0], f[i][1], a[i, r], b[i, r])
+    return Pipeline("tuples", inputs=[a, b], outputs={f: [M]})
+
+
+@pytest.mark.parametrize("target", ["interpreter", pytest.param("c", marks=pytest.mark.cc)])
+@pytest.mark.parametrize("name", TUPLES)
+def test_a_tuple_that_is_an_associative_polynomial_is_factored(name: str, target: str):
+    p = of_tuples(name)
+    s = Schedule(p)
+    outer = s["f"].update().split("r", "ro", "ri", 4).rfactor("ro", "u")
+    inner = s[outer].update().split("ri", "rio", "rii", 3).rfactor("rio", "v")
+    s[outer].update().parallel("u")
+    s[inner].update().vectorize("v")
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 4, 13):
+        arrays = [rng.integers(-9, 9, (3, n)).astype(np.int32) for _ in range(2)]
+        assert_equivalent(p, s, target, arrays)
+    assert Schedule.parse(str(s), p) == s
+
+
+def test_terms_that_do_not_commute_keep_their_order():
+    update = Schedule(of_tuples("affine"))["f"].update().split("r", "ro", "ri", 4)
+    with pytest.raises(ScheduleError, match="not-commutative"):
+        update.rfactor("ri", "u")
+    p = of_tuples("complex")
+    s = Schedule(p)
+    s["f"].update().split("r", "ro", "ri", 4).rfactor("ri", "u")
+    rng = np.random.default_rng(0)
+    assert_equivalent(p, s, "interpreter", [rng.integers(-9, 9, (3, 7), np.int32) for _ in "ab"])
+
+
 def test_nested_rfactor_sums_everything_once():
     p = total(129)
     s = Schedule(p)

@@ -2,7 +2,21 @@
 
 import pytest
 
-from tensorlang import Func, Input, Param, Pipeline, RDom, Schedule, Size, Var, exp, f32, max, sum
+from tensorlang import (
+    Func,
+    Input,
+    Param,
+    Pipeline,
+    RDom,
+    Schedule,
+    Size,
+    Var,
+    exp,
+    f32,
+    i32,
+    max,
+    sum,
+)
 from tests.errors.mistakes import Mistakes
 
 mistake = Mistakes()
@@ -551,6 +565,14 @@ def loops_scheduled__in_variants():
     s = Schedule(matmul)
     s["C"].update().specialize(K % 8 == 0)
     s["C"].update().rfactor("k", "u")
+
+
+@mistake
+def not_commutative():
+    a, r, f = Input("a", i32, [N]), RDom("r", N, 2), Func("f")
+    f[()] = (i32(1), i32(0))
+    f[()] = (f[()][0] * 2, f[()][1] * 2 + a[r[0]])
+    return Schedule(Pipeline("p", inputs=[a], outputs={f: []}))["f"].update().rfactor("r_1", "u")
 
 
 @mistake
