@@ -123,25 +123,26 @@ def attention(
     def over(name: str) -> RDom:
         return _keys(RDom(name, keys), causal, left, right, keys, starts, ends)
 
-    names = ["dot", "score", "top", "weight", "total", "out"]
-    dot, scores, top, weight, total, out = map(Func, names)
+    names = ["dot", "score", "top", "level", "weight", "total", "out"]
+    dot, scores, top, level, weight, total, out = map(Func, names)
     e, r0, r1, r2 = RDom("e", features), over("r0"), over("r1"), over("r2")
     dot[b, h, i, j] = sum(w(Q[b, h, i, e]) * w(at(K, j, e)), over=e)
     if change is not None:
         scores[b, h, i, j] = change(dot[b, h, i, j] * scale)
     # A score that is only scaled keeps its scale for the exponent, where it costs nothing.
     value, unit = (dot, scale) if change is None else (scores, 1.0)
+    steep = unit * log2(euler)
     top[b, h, i] = max(value[b, h, i, r0], over=r0, initial=-inf)
     highest = top[b, h, i] if sink is None else _larger(top[b, h, i], w(sink[h]) / unit)
-    finite = select(highest == -inf, 0, highest)
-    steep = unit * log2(euler)
-    weight[b, h, i, j] = exp2(fma(value[b, h, i, j], w(steep), -finite * steep))
+    level[b, h, i] = select(highest == -inf, 0, highest) * steep
+    shift = level[b, h, i]
+    weight[b, h, i, j] = exp2(fma(value[b, h, i, j], w(steep), -shift))
     total[b, h, i] = sum(weight[b, h, i, r1], over=r1)
     narrow = v if v.bits < 32 else w
     summed = sum(w(narrow(weight[b, h, i, r2])) * w(at(V, r2, d)), over=r2)
     whole = total[b, h, i]
     if sink is not None:
-        whole = whole + exp2((w(sink[h]) - finite * unit) * log2(euler))
+        whole = whole + exp2(w(sink[h]) * log2(euler) - shift)
     out[b, h, i, d] = q(select(total[b, h, i] == 0, 0, summed * (1.0 / whole)))
     shape = [B, G * groups, M, values]
     return Pipeline("attention", inputs=[*arguments.inputs, *inputs], outputs={out: shape})

@@ -13,6 +13,7 @@ from tensorlang.nn import embedding as _embedding
 from tensorlang.nn import rotary as _rotary
 from tensorlang.nn import softmax as _softmax
 from tensorlang.nn.attention import masked_attention
+from tensorlang.nn.attention_backward import attention_gradients
 from tensorlang.nn.attention_schedules import attend
 from tensorlang.nn.functions.arguments import as_matrix, in_autocast, refused
 from tensorlang.nn.functions.convolution import (
@@ -144,7 +145,9 @@ _soft_max = custom_op("tensorlang::softmax", _softmax.softmax, schedules=rows, c
 _cross_entropy = custom_op("tensorlang::cross_entropy", _softmax.cross_entropy, constant=["top"])
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
-_attention_op = custom_op("tensorlang::attention", masked_attention, schedules=attend)
+_attention_op = custom_op(
+    "tensorlang::attention", masked_attention, schedules=attend, derivative=attention_gradients
+)
 _rope = custom_op("tensorlang::rope", _rotary.rope)
 
 

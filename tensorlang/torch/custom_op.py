@@ -8,14 +8,16 @@ torch.compile and export see through it), and is differentiated by `tensorlang.a
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tensorlang import arrays
+from tensorlang.autodiff import gradients
 from tensorlang.ir.types import DTYPES
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 from tensorlang.torch.batching import register_batching
-from tensorlang.torch.family import Family, Key, Scheduling, family_of
+from tensorlang.torch.family import Derivative, Family, Key, Scheduling, family_of
 from tensorlang.torch.libraries import Tensor, torch
 from tensorlang.torch.shapes import shape_of, sizes_of
 
@@ -31,6 +33,7 @@ def custom_op(
     outputs: int | None = None,
     autocast: Any = None,
     constant: Sequence[str] = (),
+    derivative: Derivative | None = None,
 ) -> Operator:
     """The operator `torch.ops.<name>`, with gradients, fake kernels and batching.
 
@@ -48,9 +51,12 @@ def custom_op(
         outputs: how many there are, where `what` is a function; by default one.
         autocast: the dtype to which torch.autocast converts the tensors.
         constant: Funcs on whose value nothing depends, as in `autodiff.gradients`.
+        derivative: from a Pipeline and names of Inputs to the Pipeline of their gradients, in place
+            of `autodiff.gradients`.
     Raises: DefinitionError: not-a-family, wrong-dtype; ShapeError: unknown-size.
     """
-    family = family_of(what, params or {}, _scheduling(what, schedules), tuple(constant))
+    derive = derivative or partial(gradients, constant=tuple(constant))
+    family = family_of(what, params or {}, _scheduling(what, schedules), derive)
     if isinstance(what, Pipeline):
         outputs = len(what.algorithm.outputs)
     count = outputs or 1

@@ -17,6 +17,8 @@ from tensorlang.torch.libraries import Tensor
 
 # From a Pipeline and a target, and the values of Sizes where it takes three arguments.
 Scheduling = Callable[..., Schedule | None]
+# From a Pipeline and the names of Inputs to the Pipeline of their gradients.
+Derivative = Callable[[Pipeline, Sequence[str]], Pipeline]
 # The dtype of each tensor, None where it is not given, and the constants.
 Key = tuple[tuple[DType | None, ...], tuple[Any, ...]]
 _KINDS: dict[Any, str] = {
@@ -38,7 +40,7 @@ class Family:
         constants, params: name and kind ("int", "float", "bool", "str", "int[]") of what else is
             given.
         schedule: the schedule of a Pipeline for a target; None: a formula.
-        constant: the Funcs through which no gradient passes.
+        derivative: the gradient of a Pipeline with respect to some of its Inputs.
     """
 
     make: Callable[..., Pipeline]
@@ -46,7 +48,7 @@ class Family:
     constants: tuple[tuple[str, str], ...]
     params: tuple[tuple[str, str], ...]
     schedule: Scheduling
-    constant: tuple[str, ...] = ()
+    derivative: Derivative
     made: dict[Key, Pipeline] = field(default_factory=dict[Key, Pipeline])
     derived: dict[tuple[Key, str], Pipeline] = field(
         default_factory=dict[tuple[Key, str], Pipeline]
@@ -77,9 +79,7 @@ class Family:
     def gradient(self, key: Key, wrt: str) -> Pipeline:
         """The gradient of that Pipeline with respect to Inputs, named with commas between."""
         if (key, wrt) not in self.derived:
-            self.derived[key, wrt] = gradients(
-                self.pipeline(key), wrt=wrt.split(","), constant=self.constant
-            )
+            self.derived[key, wrt] = self.derivative(self.pipeline(key), wrt.split(","))
         return self.derived[key, wrt]
 
     def param_values(self, scalars: Sequence[Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def family_of(
     what: Pipeline | Callable[..., Pipeline],
     params: Mapping[str, type],
     schedule: Scheduling,
-    constant: tuple[str, ...] = (),
+    derivative: Derivative = gradients,
 ) -> Family:
     """The family of one Pipeline, or of what a function of dtypes and constants makes.
 
@@ -158,7 +158,7 @@ def family_of(
         algorithm = what.algorithm
         tensors = tuple((a.name, False) for a in algorithm.inputs)
         kinds = tuple((p.name, "float" if p.dtype.is_float else "int") for p in algorithm.params)
-        return Family(_always(what), tensors, (), kinds, schedule, constant)
+        return Family(_always(what), tensors, (), kinds, schedule, derivative)
     tensors, constants = list[tuple[str, bool]](), list[tuple[str, str]]()
     for name, parameter in inspect.signature(what, eval_str=True).parameters.items():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
@@ -173,7 +173,7 @@ def family_of(
                 fix="annotate what comes after * with int, float, bool, str or tuple[int, ...]",
             )
     kinds = tuple((name, _KINDS[kind]) for name, kind in params.items())
-    return Family(what, tuple(tensors), tuple(constants), kinds, schedule, constant)
+    return Family(what, tuple(tensors), tuple(constants), kinds, schedule, derivative)
 
 
 def _always(pipeline: Pipeline) -> Callable[..., Pipeline]:
