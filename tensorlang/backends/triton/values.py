@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from functools import reduce
-from math import gcd
+from math import frexp, gcd
 
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction, in_bounds, with_lane
 from tensorlang.backends.triton.tiles import Access, Inverse, Lane, Memory, Part, RandomRow, Read
-from tensorlang.ir.expr import Binary, Call, Cast, Expr, Load, Name, Promise, Size, Var
+from tensorlang.ir.expr import Binary, Call, Cast, Const, Expr, Load, Name, Promise, Size, Var
 from tensorlang.ir.linear import Linear, expanded, to_expr, to_linear
 from tensorlang.ir.types import f32, i64, index
 from tensorlang.ir.walk import fold, loads_of
@@ -26,6 +26,8 @@ def value_of(e: Expr, place: Place, making: Making) -> Expr:
                 return operands[0]
             case Call(function="random_uniform"):
                 return _random(operands[0], operands[1], making)
+            case Binary(op="div", b=Const(value=float(c)), dtype=dtype) if _is_a_power_of_two(c):
+                return Binary("mul", operands[0], Const(1.0 / c, dtype))
             case Binary(op="div", b=Cast(a=Size() as size)) if extent := making.exactly(size):
                 return Binary("mul", operands[0], Inverse(extent, node.dtype))
             case _:
@@ -51,6 +53,11 @@ def _random(seed: Expr, at: Expr, making: Making) -> Expr:
         if form.terms.get(lane.var) == 1 and not making.lanes.of(first):
             return RandomRow(seed, Cast(i64, first), lane.var, _multiple_of(rest, making))
     return Call("random_uniform", (seed, at), f32)
+
+
+def _is_a_power_of_two(c: float) -> bool:
+    """Whether to divide by it is to multiply by its inverse, which is a number too."""
+    return frexp(abs(c))[0] == 0.5 and 2.0**-100 < abs(c) < 2.0**100
 
 
 def _multiple_of(form: Linear, making: Making) -> int | str:
