@@ -25,6 +25,7 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "launch": launch.cases,
     "attention": attention.cases,
     "decode": attention.decode_cases,
+    "attention_backward": attention.backward_cases,
     "norm_backward": backward.cases,
     "quant": quant.cases,
     "reductions": reductions.cases,

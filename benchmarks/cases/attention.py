@@ -13,7 +13,9 @@ import tensorlang as tl
 from benchmarks.case import Call, Case, Contender, Place
 from benchmarks.cases.matmul import TORCH
 from benchmarks.contenders import eager, ours
+from tensorlang.errors import InternalError
 from tensorlang.nn.attention import attention
+from tensorlang.nn.attention_backward import attention_gradients, backward
 from tensorlang.nn.attention_schedules import decode, flash
 
 LENGTHS = (1024, 4096)
@@ -22,6 +24,13 @@ BATCHES = (1, 8, 32)
 HEADS, GROUPS, CACHE = 32, 4, 8192
 # Queries, slices of keys, warps and stages of a tile.
 TILES = ((128, 64, 8, 3), (128, 128, 8, 2), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2))
+TILES_BACKWARD = (
+    (64, 128, 8, 2),
+    (128, 64, 8, 2),
+    (64, 64, 8, 2),
+    (64, 32, 4, 3),
+    (128, 128, 8, 2),
+)
 PARTS = ((256, 64, 4, 3), (1024, 64, 4, 3), (512, 128, 4, 2), (512, 32, 2, 4), (512, 64, 8, 3))
 
 
@@ -92,6 +101,72 @@ def _decode(place: Place, batch: int, keys: int) -> Case:
         bytes=2.0 * 2 * batch * shared * keys * features,
         quick=True,
     )
+
+
+def backward_cases(place: Place) -> list[Case]:
+    lengths = (24,) if place.dry else LENGTHS
+    return [_backward(place, n, is_causal) for n in lengths for is_causal in (True, False)]
+
+
+def _backward(place: Place, length: int, is_causal: bool) -> Case:
+    """Gradients of queries, keys and values; ours find what torch has kept of each row again."""
+    batch, heads, features = (1, 2, 16) if place.dry else (4, HEADS, 128)
+
+    def contender(variant: str = "", **options: Any) -> Contender:
+        def made() -> Any:
+            forward = _pipeline(place, features, causal="top_left" if is_causal else "")
+            gradient = attention_gradients(forward, ["q", "k", "v"])
+            schedule = backward(gradient, "triton", **options)
+            if schedule is None:
+                raise InternalError("16-bit floats have tiles")
+            return gradient, schedule
+
+        return ours(made, variant)
+
+    usual = {"queries": 16, "keys": 16} if place.dry else {}
+    names = ("queries", "keys", "warps", "stages")
+    tuned = TILES_BACKWARD if place.tune else ()
+    variants = [
+        contender("{}x{} w{} s{}".format(*t), **dict(zip(names, t, strict=True))) for t in tuned
+    ]
+    shape = (batch, heads, length, features)
+    pairs = length * length / (2 if is_causal else 1)
+    return Case(
+        name=f"attention backward {'causal' if is_causal else 'full'} S{length} D{features} "
+        f"{place.half}",
+        inputs=lambda at: (*_inputs(at, shape, shape), at.randn(*shape, dtype=TORCH[at.half])),
+        reference=partial(_exact_gradients, is_causal=is_causal),
+        contenders=(
+            contender(**usual),
+            *variants,
+            *(_gradient_of(peer) for peer in _peers(place, is_causal)),
+        ),
+        flops=10.0 * batch * heads * pairs * features,
+        quick=length == LENGTHS[-1] or place.dry,
+    )
+
+
+def _exact_gradients(q: Any, k: Any, v: Any, slopes: Any, *, is_causal: bool) -> Sequence[Any]:
+    """In f64, one batch after the other."""
+    made: list[Sequence[Any]] = []
+    for parts in zip(q, k, v, slopes, strict=True):
+        *one, slope = (t[None].double() for t in parts)
+        leaves = [t.requires_grad_() for t in one]
+        out = _exact(*leaves, is_causal=is_causal)
+        made.append(torch.autograd.grad(out, leaves, slope))
+    return tuple(torch.cat(parts) for parts in zip(*made, strict=True))
+
+
+def _gradient_of(peer: Contender) -> Contender:
+    """The backward pass alone of a peer."""
+
+    def prepare(inputs: Sequence[Any]) -> Call:
+        *tensors, slopes = inputs
+        leaves = [t.detach().requires_grad_() for t in tensors]
+        out = peer.prepare(leaves)()
+        return lambda: torch.autograd.grad(out, leaves, slopes, retain_graph=True)
+
+    return Contender(peer.impl, prepare)
 
 
 def _pipeline(place: Place, features: int, **options: Any) -> tl.Pipeline:
