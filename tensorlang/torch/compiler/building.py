@@ -9,9 +9,9 @@ from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Expr, Var, cast
 from tensorlang.ir.types import DType, f32, f64
-from tensorlang.torch.compiler.extents import expr_of, shape_exprs
+from tensorlang.torch.compiler.extents import expr_of, is_one, shape_exprs
 from tensorlang.torch.compiler.nodes import Node, dtype_of, hint, meta_of, name_of, tensor_of
-from tensorlang.torch.compiler.values import Index, NoDefinitionError, Value
+from tensorlang.torch.compiler.values import ZERO, Index, NoDefinitionError, Value
 from tensorlang.torch.libraries import torch
 
 Made = Value | tuple[Value, ...]
@@ -104,13 +104,19 @@ class Builder:
     def make(
         self, name: str, shape: tuple[Expr, ...], dtype: DType, body: Callable[[Index], Any]
     ) -> Value:
-        """A Func of that shape: name[i0, i1] = body((i0, i1))"""
-        func = Func(self._fresh(name.strip("_")))
-        at = tuple(Var(f"i{d}") for d in range(len(shape)))
-        func[at] = body(at)
+        """A Func of that shape: name[i0, i1] = body((i0, i1))
+
+        A dimension of extent 1, as a reduction keeps it, is none of the Func's.
+        """
+        func, at = Func(self._fresh(name.strip("_"))), own_index(shape)
+        func[without_ones(at, shape)] = body(at)
         assert func.dtypes[0] is dtype, (name, func.dtypes, dtype)
-        self._funcs[func[at]] = func
-        return Value(shape, dtype, lambda i: func[i])
+        return self._value(func, shape)
+
+    def _value(self, func: Func, shape: tuple[Expr, ...]) -> Value:
+        value = Value(shape, func.dtypes[0], lambda i: func[without_ones(i, shape)])
+        self._funcs[value.at(own_index(shape))] = func
+        return value
 
     def make_scan(
         self,
@@ -121,12 +127,10 @@ class Builder:
     ) -> Value:
         """A Func that runs along dimension d: name[i0, r, i2] = scan((i0, r, i2), r)"""
         func, domain = Func(self._fresh(name)), self.domain([shape[d]])
-        at: list[Any] = [Var(f"i{k}") for k in range(len(shape))]
+        at: list[Any] = list(own_index(shape))
         at[d] = domain[0]
-        func[tuple(at)] = body(tuple(at), domain)
-        own = tuple(Var(f"i{k}") for k in range(len(shape)))
-        self._funcs[func[own]] = func
-        return Value(shape, func.dtypes[0], lambda i: func[i])
+        func[without_ones(tuple(at), shape)] = body(tuple(at), domain)
+        return self._value(func, shape)
 
     def domain(self, extents: Sequence[Expr]) -> RDom:
         """A new domain to reduce over."""
@@ -138,7 +142,7 @@ class Builder:
 
         A copy where there is none, or it is one of `taken`.
         """
-        at = tuple(Var(f"i{d}") for d in range(len(value.shape)))
+        at = own_index(value.shape)
         element = value.at(at)
         if element not in self._funcs or self._funcs[element] in taken:
             element = self.make("copy", value.shape, value.dtype, value.at).at(at)
@@ -151,6 +155,16 @@ class Builder:
 
 
 fx_node: Any = torch.fx.Node
+
+
+def own_index(shape: tuple[Expr, ...]) -> Index:
+    """(i0, i1, ...), and 0 in a dimension of extent 1."""
+    return tuple(ZERO if is_one(n) else Var(f"i{d}") for d, n in enumerate(shape))
+
+
+def without_ones(parts: Index, shape: tuple[Expr, ...]) -> Index:
+    """What belongs to dimensions of more than one element."""
+    return tuple(part for part, n in zip(parts, shape, strict=True) if not is_one(n))
 
 
 def constant(dtype: DType, number: Any) -> Expr:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorlang.errors import TensorlangError
 from tensorlang.kernel import Kernel
-from tensorlang.torch.compiler.translation import Order, Translation
+from tensorlang.torch.compiler.translation import Order, Placing, Translation
 from tensorlang.torch.libraries import Tensor
 
 
@@ -33,7 +33,8 @@ class Fused:
         self._sizes = translation.sizes
         self._given = len(translation.inputs)
         self._inputs = _moves(translation.inputs)
-        self._outputs = _moves([_back(order) for order in translation.outputs])
+        placed = [p if p.ones or _is_moved(p.order) else None for p in translation.outputs]
+        self._outputs = placed if any(placed) else []
         self._one = len(translation.outputs) == 1
         self.failure: str = ""
 
@@ -60,8 +61,11 @@ class Fused:
         if not self._outputs:
             return made
         if self._one:
-            return _moved((made,), self._outputs)[0]
-        return _moved(made, self._outputs)
+            made = (made,)
+        results = tuple(
+            [t if p is None else _placed(t, p) for t, p in zip(made, self._outputs, strict=True)]
+        )
+        return results[0] if self._one else results
 
 
 def first_line(error: Exception) -> str:
@@ -93,12 +97,20 @@ def tell_fallback(what: str, why: str) -> None:
 
 def _moves(orders: Sequence[Order]) -> tuple[Order | None, ...]:
     """How each tensor is permuted; empty where none is."""
-    found = tuple(None if list(o) == sorted(o) else o for o in orders)
+    found = tuple(o if _is_moved(o) else None for o in orders)
     return found if any(found) else ()
 
 
-def _back(order: Order) -> Order:
-    return tuple(order.index(d) for d in range(len(order)))
+def _is_moved(order: Order) -> bool:
+    return list(order) != sorted(order)
+
+
+def _placed(tensor: Tensor, placing: Placing) -> Tensor:
+    if _is_moved(placing.order):
+        tensor = tensor.permute(placing.order)
+    for d in placing.ones:
+        tensor = tensor.unsqueeze(d)
+    return tensor
 
 
 def _moved(tensors: Sequence[Tensor], orders: Sequence[Order | None]) -> tuple[Tensor, ...]:

@@ -7,8 +7,9 @@ from tensorlang.algorithm import Algorithm
 from tensorlang.closing import close_algorithm
 from tensorlang.func import Func
 from tensorlang.ir.expr import Expr
-from tensorlang.torch.compiler.building import Builder, memory_order
+from tensorlang.torch.compiler.building import Builder, memory_order, without_ones
 from tensorlang.torch.compiler.definitions import DEFINITIONS, POINTWISE
+from tensorlang.torch.compiler.extents import is_one
 from tensorlang.torch.compiler.nodes import Node, is_tensor, name_of, tensor_of
 from tensorlang.torch.compiler.regions import Region
 from tensorlang.torch.compiler.values import Value
@@ -19,18 +20,33 @@ _MOST_NAMES = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Placing:
+    """A result from an output: its dimensions permuted, then new ones of extent 1."""
+
+    order: Order
+    ones: tuple[int, ...]
+
+
+def _placing(value: Value, order: Order) -> Placing:
+    ones = tuple(d for d, n in enumerate(value.shape) if is_one(n))
+    kept = [d for d in order if d not in ones]
+    back = tuple(kept.index(d) for d in sorted(kept))
+    return Placing(back, ones)
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """A region as an algorithm.
 
     Args:
         inputs: the order of the dimensions of each tensor in memory, which is that of its Input.
-        outputs: the same for each result.
+        outputs: how each result is made of an output.
         sizes: the Sizes that no Input tells by itself.
     """
 
     algorithm: Algorithm
     inputs: tuple[Order, ...]
-    outputs: tuple[Order, ...]
+    outputs: tuple[Placing, ...]
     sizes: tuple[str, ...]
 
 
@@ -42,17 +58,18 @@ def translate(region: Region) -> Translation:
     for node in region.nodes:
         builder.add(node)
     outputs: dict[Func, tuple[Expr, ...]] = {}
-    orders: list[Order] = []
+    placings: list[Placing] = []
     for node in region.outputs:
         value, order = builder.value(node), memory_order(tensor_of(node))
         func = builder.func_of(in_order(value, order), outputs)
-        outputs[func] = tuple(value.shape[d] for d in order)
-        orders.append(order)
+        shape = tuple(value.shape[d] for d in order)
+        outputs[func] = without_ones(shape, shape)
+        placings.append(_placing(value, order))
     algorithm = close_algorithm(_name(region), builder.inputs, outputs)
     return Translation(
         algorithm,
         tuple(memory_order(tensor_of(node)) for node in region.inputs),
-        tuple(orders),
+        tuple(placings),
         _untold(algorithm),
     )
 
