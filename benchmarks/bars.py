@@ -62,6 +62,7 @@ def best(rows: dict[str, Row], impls: Sequence[str]) -> Row | None:
     return min(found, key=lambda row: row.median_us, default=None)
 
 
+_COMPILED = ("compile", "max-autotune")
 _SQUARES = ("matmul [0-9]*",)
 _SOFTMAX = tuple(f"softmax 4096x{n} *" for n in (1024, 4096, 16384))
 _ROWS = (*_SOFTMAX, "layer_norm 4096x*", "rms_norm* 4096x*")
@@ -121,6 +122,12 @@ GPU = (
     Bar("cumsum, argmax, sum", ("sum of *", "argmax of *", "cumsum of *"), TORCH, geomean=1.1),
     Bar("conv + norm + relu", ("conv 3x3 *",), TORCH, geomean=1.1),
     Bar("a call from Python", ("launch add *, host",), ("triton launch",), each=1.25),
+    Bar("layer, decode B1", ("llama decode B1*, graph",), _COMPILED, each=1.15),
+    Bar("layer, decode B32", ("llama decode B32*, graph",), _COMPILED, each=1.05),
+    Bar("layer, prefill, eager", ("llama prefill",), ("eager",), each=1.1),
+    Bar("layer, decode B1, eager", ("llama decode B1*, host",), ("eager",), each=2.6),
+    Bar("compile time of 32 layers", ("compile * layers*",), ("compile",), each=1.0),
+    Bar("a region from Python", ("region call*",), ("compile",), each=1.0),
     Bar("lowering and Triton source", ("lowering *",), limit_us=50_000),
 )
 _HALIDE = ("halide*",)

@@ -11,6 +11,7 @@ from benchmarks.cases import (
     launch,
     linear_act,
     matmul,
+    model,
     quant,
     reductions,
     rows,
@@ -31,6 +32,7 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "reductions": reductions.cases,
     "conv": conv.cases,
     "f8": f8.cases,
+    "model": model.cases,
 }
 
 

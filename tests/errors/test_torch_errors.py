@@ -6,6 +6,7 @@ import torch
 from tensorlang import Func, Input, Pipeline, Size, Var
 from tensorlang.ir.types import DType
 from tensorlang.nn import functional
+from tensorlang.torch.compiler.options import Options
 from tensorlang.torch.family import family_of
 from tensorlang.torch.shapes import shape_of
 from tests.errors.mistakes import Mistakes
@@ -45,6 +46,11 @@ def no_such_dtype():
 @mistake
 def not_an_extent():
     return shape_of([-N], {"N": 3})
+
+
+@mistake
+def unknown_option():
+    return Options.of({"freez": True})
 
 
 @pytest.mark.parametrize("name", mistake)

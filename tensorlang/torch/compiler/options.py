@@ -34,7 +34,7 @@ class Options:
                     "unknown-option",
                     f"the backend has no option {name!r}",
                     why=f"it has {', '.join(known)}",
-                    fix="leave it away, or give one of these",
+                    fix="leave it out, or give one of these",
                 )
         return Options(**dict(given or {}))
 
