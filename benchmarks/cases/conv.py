@@ -33,7 +33,8 @@ def _case(place: Place, batch: int, channels: int, side: int) -> Case:
             channels_last=True,
             activation="relu",
         )
-        return pipeline, implicit_matmul(pipeline, "triton")
+        sizes = {"O": channels, "C": channels, "H0": side, "H1": side}
+        return pipeline, implicit_matmul(pipeline, "triton", sizes)
 
     def view(inputs: Any) -> Any:
         x, w, scale, shift = inputs
