@@ -24,6 +24,7 @@ from tensorlang.torch.compiler.emission import (
 from tensorlang.torch.compiler.kernels import kernel_of
 from tensorlang.torch.compiler.kinds import kinds_of, writes
 from tensorlang.torch.compiler.nodes import (
+    Graph,
     GraphModule,
     Node,
     bytes_of,
@@ -36,9 +37,9 @@ from tensorlang.torch.compiler.options import Options
 from tensorlang.torch.compiler.regions import Region, choose_regions
 from tensorlang.torch.compiler.report import GraphReport, RegionReport, note_graph
 from tensorlang.torch.compiler.rewrites import rewrite_graph
-from tensorlang.torch.compiler.running import Fused, Plain, first_line, tell_fallback
+from tensorlang.torch.compiler.running import Fused, Plain, tell_fallback
 from tensorlang.torch.compiler.translation import Translation, translate
-from tensorlang.torch.compiler.values import NoDefinitionError
+from tensorlang.torch.compiler.values import NoDefinitionError, first_line
 
 codegen: Any = fx.graph._BoxedCodeGen
 
@@ -52,6 +53,18 @@ def compile_graph(
         role: "inference", "forward" or "backward", for the report.
         frozen: the arguments that are constants, by number.
     """
+    try:
+        return fx.GraphModule(module, _compiled_graph(module, options, role, frozen)).forward
+    except Exception as error:  # noqa: BLE001  (whatever it is, torch can run the graph)
+        tell_fallback(f"the {role} graph", first_line(error))
+        graph = copy.deepcopy(module.graph)
+        graph.set_codegen(codegen())
+        return fx.GraphModule(module, graph).forward
+
+
+def _compiled_graph(
+    module: GraphModule, options: Options, role: str, frozen: Collection[int]
+) -> Graph:
     graph = copy.deepcopy(module.graph)
     if options.rewrites:
         given = [n for n in graph.nodes if n.op == "placeholder"]
@@ -64,7 +77,7 @@ def compile_graph(
     made = emit(graph, calls, kinds)
     made.set_codegen(codegen())
     note_graph(report)
-    return fx.GraphModule(module, made).forward
+    return made
 
 
 def _call(
@@ -83,7 +96,7 @@ def _call(
         about.algorithm = translation.algorithm
         sizes = tuple(_size(name, symbols) for name in translation.sizes)
         about.sizes = _hints(translation, symbols)
-        kernel = _compiled(region, translation, about.sizes, options)
+        kernel = _kernel(region, translation, about.sizes, options)
     except Exception as error:  # noqa: BLE001  (whatever it is, torch can run the region)
         about.failure = first_line(error)
         tell_fallback(f"a region of {len(region.nodes)} operators", about.failure)
@@ -111,7 +124,7 @@ def _hints(translation: Translation, symbols: dict[str, Node]) -> dict[str, int]
     return {name: hint(meta_of(symbols[name])) for name in names}
 
 
-def _compiled(
+def _kernel(
     region: Region, translation: Translation, sizes: dict[str, int], options: Options
 ) -> Kernel:
     device = tensor_of((*region.inputs, *region.outputs)[0]).device.type

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensorlang.errors import InternalError
 from tensorlang.torch.compiler.kinds import Verdict
 from tensorlang.torch.compiler.nodes import Graph, Node, fx, is_array, meta_of
 from tensorlang.torch.compiler.regions import Region
@@ -87,18 +88,26 @@ def _in_order(graph: Graph, calls: Sequence[Call], kinds: Mapping[Node, Verdict]
 
     wanted = _reached(graph, needs, home)
     done: set[Unit] = set()
+    opening: set[Unit] = set()
     for node in graph.nodes:
         stack = [(home.get(node, node), False)] if node in wanted else []
         while stack:
             unit, opened = stack.pop()
             if unit in done:
                 continue
+            if not opened and unit in opening:
+                raise _cyclic()
+            opening.add(unit)
             if opened:
                 done.add(unit)
                 yield unit
                 continue
             stack.append((unit, True))
             stack.extend((home.get(n, n), False) for n in reversed(needs(unit)))
+
+
+def _cyclic() -> InternalError:
+    return InternalError("two regions of a graph need one another")
 
 
 def _reached(

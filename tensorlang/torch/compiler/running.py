@@ -4,9 +4,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorlang.errors import TensorlangError
 from tensorlang.kernel import Kernel
 from tensorlang.torch.compiler.translation import Order, Placing, Translation
+from tensorlang.torch.compiler.values import first_line
 from tensorlang.torch.libraries import Tensor
 
 
@@ -44,7 +44,7 @@ class Fused:
             return self.plain(*arguments)
         try:
             return self._run(arguments)
-        except (TensorlangError, RuntimeError, OSError, MemoryError) as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is, torch can begin again)
             self.failure = first_line(error)
             tell_fallback(self._name, self.failure)
             return self.plain(*arguments)
@@ -66,11 +66,6 @@ class Fused:
             [t if p is None else _placed(t, p) for t, p in zip(made, self._outputs, strict=True)]
         )
         return results[0] if self._one else results
-
-
-def first_line(error: Exception) -> str:
-    """What went wrong, in a line."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def callable_in_graphs(function: Any, name: str) -> None:

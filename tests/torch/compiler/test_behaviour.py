@@ -207,6 +207,23 @@ def test_a_kernel_that_fails_when_called_is_replaced_by_torch_once(monkeypatch):
         torch.testing.assert_close(fast(x), x.exp() * 2)
 
 
+def test_a_graph_that_cannot_be_divided_is_run_by_torch(monkeypatch):
+    def fails(*_):
+        raise ValueError("no regions today")
+
+    monkeypatch.setattr(compilation, "choose_regions", fails)
+    x = torch.randn(4)
+    with pytest.warns(FallbackWarning, match="no regions today"):
+        torch.testing.assert_close(compiled(lambda t: t.exp() * 2)(x), x.exp() * 2)
+
+
+def test_a_number_has_no_dimension_to_reduce_or_to_flip():
+    def function(x, y):
+        return x.flip(-1) * 2, x.sum(0) * y, x.var(0, correction=0) + 1, x.softmax(0) * y
+
+    assert not compare(function, torch.tensor(1.5), torch.tensor(2.0), **REFERENCE).fallbacks
+
+
 def test_frozen_models_fold_batch_norms_and_follow_their_weights():
     layer = nn.Sequential(
         nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3)

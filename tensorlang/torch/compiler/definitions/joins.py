@@ -81,7 +81,8 @@ def _is_same(node: Node, x: Operand, d: int) -> bool:
 
 def _flip(b: Builder, node: Node, x: Operand, dims: Sequence[int]) -> Value:
     value = b.value(x)
-    flipped = {d % len(value.shape) for d in dims}
+    # A number has no dimension, though torch lets it be flipped.
+    flipped = {d % len(value.shape) for d in dims if value.shape}
 
     def body(i: Index) -> Expr:
         pairs = enumerate(zip(i, value.shape, strict=True))

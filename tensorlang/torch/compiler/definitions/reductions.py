@@ -35,7 +35,7 @@ def reduced(
     The reduction stands alone: what is then done to its result is a Func of its own.
     """
     rank = len(value.shape)
-    over = sorted(d % rank for d in dims)
+    over = sorted(d % rank for d in dims if rank)
     shape = tuple(
         _one() if d in over else n for d, n in enumerate(value.shape) if keepdim or d not in over
     )
@@ -104,7 +104,7 @@ def _folded(b: Builder, node: Node, x: Operand, dim: Any, keepdim: bool, op: Red
 def _count(value: Value, dims: Sequence[int], dtype: DType) -> Expr:
     """How many elements are reduced to one."""
     n: Expr = _one()
-    for d in dims:
+    for d in dims if value.shape else ():
         n = n * value.shape[d]
     return cast(dtype, n)
 
@@ -206,7 +206,7 @@ def _variance(
         *(b, "squares", Value(value.shape, inner, square), dims, keepdim, sum, _itself, inner)
     )
     by = constant(inner, 1 if correction is None else b.number(correction))
-    over = sorted(d % len(value.shape) for d in dims)
+    over = sorted(d % len(value.shape) for d in dims if value.shape)
 
     def without(i: Index) -> Expr:
         rest = iter(i)
