@@ -57,6 +57,7 @@ class RFactor(Directive):
         self._check_loops(nest, loop, definition)
         group = next((g for g in state.rolling if (g.into, g.loop) == (func.name, loop.name)), None)
         if group is not None:
+            self._check_group_merge(nest)
             factor_group(self, state, group, self.factored)
             return
         operator, terms = self._operator(nest, loop, definition)
@@ -90,6 +91,17 @@ class RFactor(Directive):
                 f"{what} with merge={self.merge!r}",
                 why="merge says how a GPU adds the partial results up",
                 fix=f"one of {', '.join(get_args(Merge))}",
+            )
+
+    def _check_group_merge(self, nest: Nest) -> None:
+        if self.merge != "kernel":
+            raise self.error(
+                "unknown-merge",
+                f"{self._what(nest)} with merge={self.merge!r}",
+                why="a group is rolled along it, and its partial results are repaired before they "
+                "are added up",
+                fix='merge="kernel"',
+                nest=nest,
             )
 
     def _check_loops(self, nest: Nest, loop: Loop, definition: Definition) -> None:

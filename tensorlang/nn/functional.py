@@ -71,7 +71,7 @@ from tensorlang.nn.functions.reductions import (
     sum,
     topk,
 )
-from tensorlang.nn.schedules import rows
+from tensorlang.nn.schedules import soft_rows
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
@@ -141,8 +141,12 @@ __all__ = [
 _activated = custom_op("tensorlang::activation", _activation.activation)
 _gated = custom_op("tensorlang::gate", _activation.gate)
 # Nothing depends on the largest of a row, which is subtracted and added again.
-_soft_max = custom_op("tensorlang::softmax", _softmax.softmax, schedules=rows, constant=["top"])
-_cross_entropy = custom_op("tensorlang::cross_entropy", _softmax.cross_entropy, constant=["top"])
+_soft_max = custom_op(
+    "tensorlang::softmax", _softmax.softmax, schedules=soft_rows, constant=["top"]
+)
+_cross_entropy = custom_op(
+    "tensorlang::cross_entropy", _softmax.cross_entropy, schedules=soft_rows, constant=["top"]
+)
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
 _attention_op = custom_op(

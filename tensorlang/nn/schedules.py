@@ -8,6 +8,8 @@ from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
 
 _LANES = 16
+# A row of more elements is taken in slices, each by so many warps.
+_LONGEST_ROW, _SLICE, _WARPS_OF_SLICE = 1 << 15, 1 << 13, 16
 
 
 def rows(pipeline: Pipeline, target: str) -> Schedule | None:
@@ -34,6 +36,42 @@ def rows(pipeline: Pipeline, target: str) -> Schedule | None:
         if domain is not None:
             update = schedule[f.name].update(0)
             _lanes(schedule, update, f.name, 1, domain.names[0])
+    return schedule
+
+
+def soft_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
+    """What takes the largest of a row, `top`, and a sum of exponentials below it, `total`.
+
+    On Triton a row that registers do not hold is taken in slices; else as `rows`.
+    """
+    if target == "triton" and sizes.get("N", 0) > _LONGEST_ROW:
+        return in_slices(pipeline, _SLICE)
+    return rows(pipeline, target)
+
+
+def in_slices(pipeline: Pipeline, length: int) -> Schedule:
+    """blocks of i { for slices { top; repair total; total }; for slices of j: out[i, j] }
+
+    A row is read once for both reductions, and from the cache for what comes after them.
+    """
+    schedule = Schedule(pipeline)
+    ((name, _),) = pipeline.algorithm.outputs
+    row, *columns = schedule.state.funcs[name].dims
+    out = schedule[name].gpu_blocks(row).gpu_warps(_WARPS_OF_SLICE)
+    for column in columns:
+        out.split(column, "slice", "lane", length).vectorize("lane")
+    for f in reversed(pipeline.algorithm.funcs):
+        domain = None if f.is_pure else f.definitions[1].domain
+        if domain is None:
+            continue
+        update = schedule[f.name].compute_at(name, row).update(0)
+        (r,) = domain.names
+        if f.name == "top":
+            update.vectorize(r)
+            continue
+        update.split(r, "slice", "lane", length).reorder("slice", *f.dims, "lane")
+        update.vectorize("lane")
+    schedule["top"].rolling_update("total", "slice")
     return schedule
 
 

@@ -1,4 +1,4 @@
-"""Softmax of rows, and the losses made of its logarithm.  Scheduled by `schedules.rows`."""
+"""Softmax of rows, and the losses made of its logarithm.  Scheduled by `schedules.soft_rows`."""
 
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Expr, Operand

@@ -165,6 +165,14 @@ def test_what_cannot_be_factored_is_refused(apply, code):
     assert caught.value.code == code
 
 
+def test_only_a_kernel_merges_a_group():
+    s = Schedule(weighted())
+    s["O_sum"].update().split("c", "co", "ci", 8)
+    s["m"].rolling_update("O_sum", "co")
+    with pytest.raises(ScheduleError, match="unknown-merge"):
+        s["O_sum"].update().rfactor("co", "u", merge="last")
+
+
 def test_a_name_that_is_taken_is_refused():
     s = Schedule(weighted())
     s["m"].update().split("a", "ao", "ai", 4).rfactor("ao", "u")
