@@ -40,6 +40,7 @@ from tensorlang.testing.update_families import (
     Family,
     histogram,
     lower_half,
+    maps,
     moments,
     quantifiers,
     recurrence,
@@ -60,7 +61,7 @@ PARTS = {"interpreter": len(DIRECTIVES), "c": len(GROUPS), "triton": len(GROUPS)
 FITTING: dict[str, Sequence[Family]] = {
     "rolling_update": (softmax,),
     "atomic": (histogram, reduction, matmul, totals),
-    "rfactor": (reduction, matmul, totals, quantifiers),
+    "rfactor": (reduction, matmul, totals, quantifiers, moments, maps),
     "compute_with": (reduction, matmul, recurrence, moments, lower_half),
     "store_at": (stencil, chain),
     "store_root": (stencil, chain, softmax),

@@ -96,6 +96,16 @@ def moments(draw: Draw, dtype: DType) -> Pipeline:
     return Pipeline("moments", inputs=[a], outputs={out: [M]})
 
 
+def maps(draw: Draw, dtype: DType) -> Pipeline:
+    """x -> a[i, k]*x + b[k] one after the other, or complex products: rfactor proves both."""
+    a, b = Input("A", i32, [M, N]), Input("B", i32, [N])
+    k, f = RDom("k", N), Func("f")
+    f[i] = (i32(1), i32(0))
+    x, y, p, q = f[i][0], f[i][1], a[i, k], b[k]
+    f[i] = (p * x, p * y + q) if draw(st.booleans()) else (x * p - y * q, x * q + y * p)
+    return Pipeline("maps", inputs=[a, b], outputs={f: [M]})
+
+
 def totals(draw: Draw, dtype: DType) -> Pipeline:
     """An array and a scalar: the sum over both of its dimensions, times a parameter."""
     a, scaled, total = Input("A", i32, [M, N]), Func("scaled"), Func("total")
@@ -140,6 +150,7 @@ UPDATE_FAMILIES: tuple[Family, ...] = (
     lower_half,
     rows_and_columns,
     moments,
+    maps,
     totals,
     quantifiers,
     lookup,

@@ -181,3 +181,10 @@ def test_an_argmax_is_not_merged_by_atomics():
     with pytest.raises(ScheduleError, match="not-associative"):
         s["g_argmax"].update().split("r", "ro", "ri", 4).rfactor("ri", "u", merge="atomic")
     assert "g_argmax_u" not in s.state.funcs
+
+
+def test_the_partial_results_are_what_is_added_up():
+    p = total(32)
+    s = Schedule(p)
+    s["f"].update().split("r", "ro", "ri", 8).rfactor("ro", "u")
+    assert "f[] = f[] + f_u[f.ro]" in str(p.lower(s))

@@ -135,3 +135,12 @@ def test_what_data_decides_is_not_asked_for():
     kernel = p.compile(s, "c")
     assert "__builtin_prefetch(&at[" in kernel.source
     assert_equivalent(p, s, "c", [np.ones(9, np.float32), np.arange(9, dtype=np.int32)])
+
+
+def test_the_last_hint_of_a_kind_counts():
+    p = rows()
+    s = Schedule(p)
+    s["A"].cache("evict_first").load_with("pointer").cache("evict_last")
+    text = str(p.lower(s))
+    assert 'cache="evict_last"' in text
+    assert "evict_first" not in text

@@ -208,3 +208,21 @@ def test_part_of_a_ragged_loop_has_no_exact_total():
     s["C"].split(i, "io", "ii", 8, tail="ragged").split("ii", "iio", "iii", 4)
     with pytest.raises(ScheduleError, match="ragged-inside"):
         s["C"].fuse("io", "iio", "t")
+
+
+def test_a_loop_at_which_a_func_is_computed_keeps_its_name():
+    a, f, g = Input("A", f32, [N]), Func("f"), Func("g")
+    f[i] = a[i] * 2
+    g[i] = f[i] + 1
+    s = Schedule(Pipeline("p", inputs=[a], outputs={g: [N]}))
+    s["f"].compute_at("g", i)
+    with pytest.raises(ScheduleError, match="loop-in-use"):
+        s["g"].rename(i, "row")
+
+
+def test_an_argument_that_is_not_the_usual_one_is_printed_by_name():
+    a, f = Input("A", f32, [N]), Func("f")
+    f[i] = a[i] * 2
+    s = Schedule(Pipeline("p", inputs=[a], outputs={f: [N]}))
+    s["f"].split(i, "io", "ii", 4, tail="guard").split("ii", "x", "y", 2)
+    assert str(s) == 's[f].split(i, io, ii, 4, tail="guard").split(ii, x, y, 2)'

@@ -162,3 +162,14 @@ def test_select_of_a_neighbour_keeps_its_order():
     p = Pipeline("neighbour", inputs=[g], outputs={f: [N]})
     with pytest.raises(ScheduleError, match="carried-dependence"):
         Schedule(p)["f"].update().parallel("r")
+
+
+def test_of_equal_values_the_first_in_order_is_the_least():
+    a, r, f = Input("A", i32, [M, N]), RDom("r", M, N), Func("f")
+    f[()] = (i32(1000), i32(-1))
+    here = a[r[0], r[1]]
+    better = here < f[()][0]
+    f[()] = (select(better, here, f[()][0]), select(better, i32(r[0]), f[()][1]))
+    p = Pipeline("least", inputs=[a], outputs={f: []})
+    with pytest.raises(ScheduleError, match="order-matters"):
+        Schedule(p)["f"].update().reorder("r_1", "r_0")

@@ -107,3 +107,12 @@ def test_storage_inside_the_loop_that_computes_is_refused():
     s["blur_x"].compute_at("blur_y", y).store_at("blur_y", x)
     with pytest.raises(ScheduleError, match="store-inside-compute"):
         p.lower(s)
+
+
+def test_inlined_again_a_func_has_no_storage():
+    p = blur()
+    s = Schedule(p)
+    s["blur_x"].compute_root()
+    assert "allocate blur_x" in str(p.lower(s))
+    s["blur_x"].compute_inline()
+    assert "allocate" not in str(p.lower(s))

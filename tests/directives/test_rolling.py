@@ -38,14 +38,14 @@ i, j, d = Var("i"), Var("j"), Var("d")
 TARGETS = ["interpreter", pytest.param("c", marks=pytest.mark.cc), "triton"]
 
 
-def weighted(scaled: bool = False, causal: bool = False) -> Pipeline:
-    """O[i, d] = sum_j softmax_j(S[i, j]) V[j, d]"""
+def weighted(scaled: bool = False, causal: bool = False, later: bool = False) -> Pipeline:
+    """O[i, d] = sum_j softmax_j(S[i, j]) V[j, d], over j <= i where causal, j >= i where later"""
     s, v = Input("S", f32, [M, N]), Input("V", f32, [N, D])
     m, p, total, out = Func("m"), Func("p"), Func("l"), Func("O")
 
     def over(name: str) -> RDom:
         r = RDom(name, N)
-        return r.where(r <= i) if causal else r
+        return r.where(r <= i) if causal else r.where(r >= i) if later else r
 
     a, b, c = over("a"), over("b"), over("c")
     m[i] = max(s[i, a], over=a)
@@ -384,3 +384,12 @@ def test_drawn_masks_and_scores_give_the_definition(which, m, n, masked, odd):
     got = kernel_of(*which)(scores, values)
     want = expected(scores, values, causal=which[1])
     np.testing.assert_allclose(got, want, rtol=4e-6, atol=4e-6)
+
+
+def test_leading_slices_that_the_predicate_empties_are_skipped():
+    p = weighted(later=True)
+    assert "for co in [0," not in rolled(p, 4).loop_nest()
+    s, v = draw(11, 11)
+    masked = np.where(np.arange(11) >= np.arange(11)[:, None], s, np.float32(-np.inf))
+    got = p.compile(rolled(p, 4), "interpreter")(s, v)
+    np.testing.assert_allclose(got, expected(masked, v), rtol=2e-6, atol=2e-6)
