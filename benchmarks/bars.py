@@ -64,8 +64,9 @@ def best(rows: dict[str, Row], impls: Sequence[str]) -> Row | None:
 
 _COMPILED = ("compile", "max-autotune")
 _SQUARES = ("matmul [0-9]*",)
+_RMS = ("rms_norm 4096x*", "rms_norm+residual 4096x*")
 _SOFTMAX = tuple(f"softmax 4096x{n} *" for n in (1024, 4096, 16384))
-_ROWS = (*_SOFTMAX, "layer_norm 4096x*", "rms_norm* 4096x*")
+_ROWS = (*_SOFTMAX, "layer_norm 4096x*", *_RMS)
 GPU = (
     Bar("matmul, bf16 and f16, 128 to 8192", _SQUARES, ("eager",), each=0.93, geomean=1.0),
     Bar("matmul, LLaMA prefill", ("matmul prefill *",), ("eager",), geomean=0.98),
@@ -88,14 +89,14 @@ GPU = (
     ),
     Bar(
         "softmax and rms_norm of the copy",
-        (*_SOFTMAX, "rms_norm* 4096x*"),
+        (*_SOFTMAX, *_RMS),
         ("copy",),
         each=0.93,
     ),
     Bar("layer_norm of the copy", ("layer_norm 4096x*",), ("copy",), each=0.88),
     Bar(
         "rows, best peer",
-        (*_SOFTMAX, "rms_norm* 4096x*", "layer_norm 4096x4096 *", "layer_norm 4096x16384 *"),
+        (*_SOFTMAX, *_RMS, "layer_norm 4096x4096 *", "layer_norm 4096x16384 *"),
         (*TORCH, "triton*"),
         each=0.97,
     ),
