@@ -30,13 +30,6 @@ def shape_exprs(shape: Sequence[Extent]) -> tuple[Expr, ...]:
     return tuple(map(expr_of, shape))
 
 
-def symbols_of(n: Extent) -> set[str]:
-    """The names of the Sizes in an extent."""
-    if isinstance(n, torch.SymInt):
-        return {str(s) for s in n.node.expr.free_symbols}
-    return set()
-
-
 def is_one(e: Expr) -> bool:
     """Whether an extent is known to be 1: what is broadcast.  Symbols never are."""
     return isinstance(e, Const) and e.value == 1

@@ -31,7 +31,7 @@ def choose_layout(graph: Graph, parameters: Collection[Node]) -> None:
         if node in copies:
             copies[node].meta = dict(node.meta)
     try:
-        _change(trial, [copies[n] for n in convs], {copies[n] for n in constants}, output)
+        _change(trial, [copies[n] for n in convs], output)
     except RuntimeError:
         # A view of a tensor in that layout may not exist: then the layout stays.
         return
@@ -43,7 +43,7 @@ def _is_flat(node: Node) -> bool:
     return meta_of(node).ndim == 4 and not node.args[6]
 
 
-def _change(graph: Graph, convs: list[Node], constants: set[Node], output: Node) -> None:
+def _change(graph: Graph, convs: list[Node], output: Node) -> None:
     wanted = [meta_of(n).stride() if isinstance(n, fx.Node) else None for n in output.args[0]]
     for node in list(graph.nodes):
         if node in convs:
