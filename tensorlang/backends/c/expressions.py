@@ -10,7 +10,7 @@ its guard holds, and gives 0 elsewhere.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
@@ -82,7 +82,10 @@ class Expressions:
             return [self._with_branches(root) for root in roots]
         for needed in needs.values():
             self._uses.update(needed)
+        self._write_lanewise(needs)
         for wanted in self._in_order(needs):
+            if wanted in self._memo:
+                continue
             operands = [self._memo[need] for need in needs[wanted]]
             self._memo[wanted] = self._kept(wanted, self._value(wanted, operands))
         return [self._memo[root] for root in roots]
@@ -231,23 +234,54 @@ class Expressions:
 
     def _each_lane(self, e: Expr) -> Value:
         """result[l] = the scalar value for lane l."""
+        return self._all_lanes([e])[0]
+
+    def _write_lanewise(self, needs: Mapping[Wanted, Sequence[Wanted]]) -> None:
+        """All that goes by lanes under one guard in one loop, where it shares what it computes."""
+        under: dict[Expr | None, list[Wanted]] = {}
+        for wanted, needed in needs.items():
+            if not needed and self._goes_by_lanes(wanted):
+                under.setdefault(self._guards.get(wanted[0]), []).append(wanted)
+        for together in under.values():
+            if len(together) > 1:
+                values = self._all_lanes([e for e, _ in together])
+                self._memo.update(zip(together, values, strict=True))
+
+    def _goes_by_lanes(self, wanted: Wanted) -> bool:
+        """Whether all that a value is computed from is found anew in each lane."""
+        e, mode = wanted
+        if mode is not VECTOR or not self._scope.varies(e):
+            return False
+        if isinstance(e, Load):
+            held = self._loads.held(e, vector=True)
+            return held is None and not self._loads.is_contiguous(e)
+        return self._is_lanewise(e)
+
+    def _all_lanes(self, exprs: Sequence[Expr]) -> list[Value]:
+        """The scalar values of expressions under one guard, lane by lane."""
         unit, lane = self._unit, self._scope.lane
         assert lane is not None
-        result = carried(e.dtype, lane.width)
-        if e.dtype.is_bool:
-            result = replace(result, element="i8")
-        name, at = unit.names.fresh("t"), unit.names.fresh("l")
-        unit.code.line(f"{unit.prelude.type(result)} {name};")
+        results: list[Value] = []
+        for e in exprs:
+            result = carried(e.dtype, lane.width)
+            if e.dtype.is_bool:
+                result = replace(result, element="i8")
+            results.append(Value(unit.names.fresh("t"), result, ATOM, e.dtype.is_bool))
+            unit.code.line(f"{unit.prelude.type(result)} {results[-1].text};")
+        at = unit.names.fresh("l")
         with unit.code.block(f"for (int {at} = 0; {at} < {lane.width}; ++{at})"):
             j = unit.names.fresh(lane.var.rpartition(".")[2])
             first = self._scope.renamed.get(lane.var) or unit.names[lane.var]
             unit.code.line(f"const int64_t {j} = {first} + {at};")
             renamed = {**self._scope.renamed, lane.var: j}
             scope = replace(self._scope, lane=None, renamed=renamed, cells=())
-            text = Expressions(unit, scope, under=self._guards.get(e)).scalar(e)
-            # A mask has all bits set where a bool is 1.
-            unit.code.line(f"{name}[{at}] = {f'-({text})' if e.dtype.is_bool else text};")
-        return Value(name, result, ATOM, e.dtype.is_bool)
+            inside = Expressions(unit, scope, under=self._guards.get(exprs[0]))
+            values = inside.write(*((e, SCALAR) for e in exprs))
+            for e, value, result in zip(exprs, values, results, strict=True):
+                # A mask has all bits set where a bool is 1.
+                text = f"-({value.text})" if e.dtype.is_bool else value.text
+                unit.code.line(f"{result.text}[{at}] = {text};")
+        return results
 
     def _with_branches(self, wanted: Wanted) -> Value:
         """The value where guards depend on what they guard: selects become real branches."""
