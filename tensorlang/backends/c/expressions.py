@@ -71,6 +71,7 @@ class Expressions:
         self._guards: dict[Expr, Expr] = {}
         # What is written long before it is used.
         self._apart: set[Wanted] = set()
+        self._reordered = False
         self._loads = Loads(unit, scope)
         self._operations = Operations(unit, scope)
 
@@ -82,9 +83,11 @@ class Expressions:
             return [self._with_branches(root) for root in roots]
         for needed in needs.values():
             self._uses.update(needed)
-        self._write_lanewise(needs)
         for wanted in self._in_order(needs):
             if wanted in self._memo:
+                continue
+            if self._goes_by_lanes(wanted):
+                self._write_lanes(wanted, needs)
                 continue
             operands = [self._memo[need] for need in needs[wanted]]
             self._memo[wanted] = self._kept(wanted, self._value(wanted, operands))
@@ -122,9 +125,10 @@ class Expressions:
         if order is None:
             return list(needs)
         vectors = [wanted for wanted in order if self._waits(wanted)]
-        self._apart = {
+        self._apart |= {
             wanted for wanted, after in pairwise(vectors) if wanted not in set(needs[after])
         }
+        self._reordered = True
         return order
 
     def _waits(self, wanted: Wanted) -> bool:
@@ -149,7 +153,7 @@ class Expressions:
         if self._loads.held(e, vector=mode is VECTOR) is not None:
             return []
         if mode is VECTOR and not self._loads.is_contiguous(e):
-            return []
+            return self._vector_parts(e)
         needs: list[Wanted] = [(self._loads.offset(e), SCALAR)]
         guard = self._guards.get(e)
         if guard is None:
@@ -164,10 +168,14 @@ class Expressions:
         return isinstance(e, (Cast, Compare)) and e.children[0].dtype is index
 
     def _lanewise_needs(self, e: Expr) -> list[Wanted]:
-        if isinstance(e, Cast) and self._steps_by_one(e.a) and not e.dtype.is_float:
+        if isinstance(e, Cast) and self._is_ramp(e):
             return [(e.a, SCALAR)]
         count = self._lane_count(e)
-        return [] if count is None else [(count[0], SCALAR)]
+        return self._vector_parts(e) if count is None else [(count[0], SCALAR)]
+
+    def _is_ramp(self, e: Expr) -> bool:
+        """Whether the lanes of a converted index are one apart."""
+        return isinstance(e, Cast) and not e.dtype.is_float and self._steps_by_one(e.a)
 
     def _steps_by_one(self, e: Expr) -> bool:
         lane = self._scope.lane
@@ -211,8 +219,6 @@ class Expressions:
         if held is not None:
             return held
         if mode is VECTOR:
-            if not self._loads.is_contiguous(e):
-                return self._each_lane(e)
             return self._loads.vector(e, operands[0], *operands[1:])
         return self._loads.scalar(e, operands[0], *operands[1:])
 
@@ -226,36 +232,53 @@ class Expressions:
             mask = replace(mask, element=f"i{bits}")
             first = f"{prelude.helper('first', mask)}({operands[0].text})"
             return Value(first if count[1] else f"~{first}", mask, UNARY, is_bool=True)
-        if operands:
-            wide = carried(e.dtype, lane.width)
-            start = f"({wide.scalar.name}){operands[0].within(UNARY)}"
-            return Value(f"{prelude.helper('steps', wide)}({start})", wide)
-        return self._each_lane(e)
+        wide = carried(e.dtype, lane.width)
+        start = f"({wide.scalar.name}){operands[0].within(UNARY)}"
+        return Value(f"{prelude.helper('steps', wide)}({start})", wide)
 
     def _each_lane(self, e: Expr) -> Value:
         """result[l] = the scalar value for lane l."""
         return self._all_lanes([e])[0]
 
-    def _write_lanewise(self, needs: Mapping[Wanted, Sequence[Wanted]]) -> None:
-        """All that goes by lanes under one guard in one loop, where it shares what it computes."""
-        under: dict[Expr | None, list[Wanted]] = {}
-        for wanted, needed in needs.items():
-            if not needed and self._goes_by_lanes(wanted):
-                under.setdefault(self._guards.get(wanted[0]), []).append(wanted)
-        for together in under.values():
-            if len(together) > 1:
-                values = self._all_lanes([e for e, _ in together])
-                self._memo.update(zip(together, values, strict=True))
+    def _write_lanes(self, first: Wanted, needs: Mapping[Wanted, Sequence[Wanted]]) -> None:
+        """All that can go by lanes now, and stands under the same guard, in one loop."""
+        guard = self._guards.get(first[0])
+        together = [
+            wanted
+            for wanted, needed in needs.items()
+            if wanted not in self._memo
+            and all(need in self._memo for need in needed)
+            and self._goes_by_lanes(wanted)
+            and self._guards.get(wanted[0]) is guard
+        ]
+        values = self._all_lanes([e for e, _ in together])
+        self._memo.update(zip(together, values, strict=True))
 
     def _goes_by_lanes(self, wanted: Wanted) -> bool:
-        """Whether all that a value is computed from is found anew in each lane."""
+        """Whether a value is computed lane by lane, but for the data in its indices."""
         e, mode = wanted
         if mode is not VECTOR or not self._scope.varies(e):
             return False
         if isinstance(e, Load):
             held = self._loads.held(e, vector=True)
             return held is None and not self._loads.is_contiguous(e)
-        return self._is_lanewise(e)
+        return self._is_lanewise(e) and not self._is_ramp(e) and self._lane_count(e) is None
+
+    def _vector_parts(self, e: Expr) -> list[Wanted]:
+        """The data in the indices of what goes by lanes: that has vectors of its own."""
+        found: dict[Wanted, None] = {}
+        stack = list(e.children)
+        while stack:
+            part = stack.pop()
+            if not self._scope.varies(part):
+                continue
+            data = part.children[0] if isinstance(part, Cast) and part.dtype is index else None
+            if data is None or not data.dtype.is_integer or data.dtype is index:
+                stack.extend(part.children)
+            elif not isinstance(data, Name):
+                found[data, VECTOR] = None
+        self._apart.update(found)
+        return list(found)
 
     def _all_lanes(self, exprs: Sequence[Expr]) -> list[Value]:
         """The scalar values of expressions under one guard, lane by lane."""
@@ -276,6 +299,12 @@ class Expressions:
             renamed = {**self._scope.renamed, lane.var: j}
             scope = replace(self._scope, lane=None, renamed=renamed, cells=())
             inside = Expressions(unit, scope, under=self._guards.get(exprs[0]))
+            for part in (part for e in exprs for part in self._vector_parts(e)):
+                data = self._memo.get(part)
+                if data is not None:
+                    inside._memo[part[0], SCALAR] = replace(
+                        data, text=f"{data.text}[{at}]", type=data.type.scalar
+                    )
             values = inside.write(*((e, SCALAR) for e in exprs))
             for e, value, result in zip(exprs, values, results, strict=True):
                 # A mask has all bits set where a bool is 1.
@@ -301,7 +330,7 @@ class Expressions:
         inside = uses == 1 and len(value.text) <= _LONGEST and wanted not in self._apart
         if uses == 0 or inside:
             return value
-        if self._apart and isinstance(e, Load) and uses > 1 and self._waits(wanted):
+        if self._reordered and isinstance(e, Load) and uses > 1 and self._waits(wanted):
             # Else the compiler may load it again for each use.
             kept = self._unit.prelude.helper("kept", value.type)
             value = replace(value, text=f"{kept}({value.text})")
