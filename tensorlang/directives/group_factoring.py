@@ -25,7 +25,7 @@ from tensorlang.ir.functions import identity
 from tensorlang.ir.moments import shift_of
 from tensorlang.ir.points import points_of
 from tensorlang.ir.printer import print_expr
-from tensorlang.ir.repair import NoRepairError, Rolled, repair_of
+from tensorlang.ir.repair import NoRepairError, Rolled, either, repair_of
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import LoopKind
 from tensorlang.ir.types import index
@@ -224,8 +224,7 @@ class _Factoring:
         for name, own in of_rolled.items():
             if own is None or (name != self.anchor.name and len(own) < len(self._func(name).dims)):
                 return None
-            found[name] = {k: of_anchor_dim for row, k in ((r, own[r]) for r in own)
-                           if (of_anchor_dim := of_anchor.get(row)) is not None}  # fmt: skip
+            found[name] = {own[row]: of_anchor[row] for row in own if row in of_anchor}
         found[self.anchor.name] = {k: k for k in range(len(self.anchor.dims))}
         return found
 
@@ -312,7 +311,7 @@ class _Factoring:
         """A max of nothing is -inf, which must not enter a ratio: 0 stands for it."""
         if member != self.rolled.name or not self.is_extreme:
             return value
-        return Select(Compare("eq", value, self.identity), Const(0, value.dtype), value)
+        return either(value, self.identity, Const(0, value.dtype))
 
     def _times(self, own: Load, rho: Expr, loads: list[Load], part: Var) -> Expr:
         """own*rho; own where nothing has changed, and nothing of a slice in which nothing was."""
