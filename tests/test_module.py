@@ -108,3 +108,11 @@ def test_what_is_wrong_is_shown_at_its_place(
 def test_an_empty_file_is_an_empty_module() -> None:
     assert list(tl.parse("")) == []
     assert list(tl.parse("# only a comment\n")) == []
+
+
+@pytest.mark.parametrize("text", ['"\x00few"', '"a\\qb"', '"\\u12"', '"a\tb"'])
+def test_a_string_has_no_control_characters_and_no_escapes_of_its_own(text: str):
+    with pytest.raises(tl.ParseError, match="unexpected-text"):
+        tl.parse(f"""
+            algorithm p(A: f32[N]) -> f[N] {{ f[i] = A[i] }}
+            schedule s for p {{ s[f].split(i, io, ii, 4, tail={text}) }}""")
