@@ -91,7 +91,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tensorlang.module import Module, load, parse
-    from tensorlang.torch.compiler import explain, warmup
+    from tensorlang.torch.compiler import explain as explain
+    from tensorlang.torch.compiler import warmup as warmup
 
 __all__ = [
     "BoundsError",
@@ -133,7 +134,6 @@ __all__ = [
     "erf",
     "exp",
     "exp2",
-    "explain",
     "f8e4m3",
     "f8e5m2",
     "f16",
@@ -176,7 +176,6 @@ __all__ = [
     "u16",
     "u32",
     "u64",
-    "warmup",
 ]
 
 
@@ -187,6 +186,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(module, name)
     if name in ("explain", "warmup"):
+        # Not in __all__: to import * loads no torch.
         from tensorlang.torch import compiler
 
         return getattr(compiler, name)

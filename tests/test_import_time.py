@@ -20,9 +20,10 @@ print(time.thread_time() - start)
 WITHOUT_THE_REST = """
 import sys
 before = set(sys.modules)  # what site-packages' .pth files bring is not ours
-import tensorlang
+from tensorlang import *
 heavy = {"torch", "triton", "hypothesis", "matplotlib", "rich", "skimage", "PIL", "ml_dtypes"}
-print(*sorted(heavy & (set(sys.modules) - before)))
+loaded = heavy & (set(sys.modules) - before)
+print(*loaded)
 """
 
 
