@@ -443,3 +443,13 @@ def test_a_func_that_no_point_chooses_is_not_needed(rank: int) -> None:
     f[at] = a[0] * 2
     g[i] = tl.select((i > 5) & (a[i] > 0), f[at], a[i])
     assert np.array_equal(run({g: [N]}, a, np.ones(2, np.float32), N=2), [1, 1])
+
+
+def test_a_condition_below_one_that_never_holds_needs_nothing() -> None:
+    a = Input("a", tl.f32, [N])
+    never, inner, chosen, out = Func("never"), Func("inner"), Func("chosen"), Func("out")
+    never[i] = a[i] * 0.0
+    inner[i], chosen[i] = a[i] + 1.0, a[i] + 2.0
+    out[i] = tl.select(never[i] > 0, tl.select(inner[i] > 0, chosen[i], 3.0), 4.0)
+    found = run({out: [N]}, a, np.ones(5, np.float32), N=5)
+    np.testing.assert_array_equal(found, np.full(5, 4.0, np.float32))

@@ -108,6 +108,10 @@ class Evaluation:
                     self._require(name, box)
                 else:
                     self._boxes[name] = hull(self._boxes.get(name), box)
+            for name in {load.buffer for load in found.settled} - self._blocks.keys():
+                # No point needs it, but a condition may stand on it.
+                if computing and name != func.name:
+                    self._require(name, (range(0),) * len(self._funcs[name].dims))
             grown = self._boxes[func.name] != before
             growths += grown
             if not grown and not (computing and found.deferred):
