@@ -173,6 +173,7 @@ def _divided(launch: Launch, multiples: Mapping[str, Multiple]) -> Launch:
         scalars=scalars,
         memories=memories,
         facts=_knowing(launch.facts, values, multiples),
+        last=None if launch.last is None else _divided(launch.last, multiples),
     )
 
 

@@ -119,3 +119,13 @@ def test_streams_and_graphs_count_on_counters_of_their_own() -> None:
         torch.cuda.synchronize()
         for graph, (*_, wanted) in zip(graphs, given, strict=True):
             torch.testing.assert_close(graph.outputs, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_sizes_that_fit_need_no_mask_in_either_part() -> None:
+    a, b, wanted = arrays(32, 48, 64)
+    kernel = matmul().compile(split_k(matmul()), target="triton")
+    torch.testing.assert_close(kernel(a, b), wanted, rtol=1e-4, atol=1e-4)
+    launchers = kernel._executable.routers["matmul_D"].launchers
+    [text] = [x.text.text for held, x in launchers.items() if held]
+    assert "tl.atomic_add" in text
+    assert "mask" not in text
