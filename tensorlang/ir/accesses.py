@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Select, Unary, Var
-from tensorlang.ir.facts import Facts
+from tensorlang.ir.facts import Facts, canonical
 from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.interval import Interval, bounds_of, sharpen, within
 from tensorlang.ir.interval_arithmetic import EVERYWHERE
@@ -212,7 +212,16 @@ def _where(ranges: Ranges, condition: Expr) -> Ranges:
 
 
 def _range_of(first: Expr, extent: Expr, ranges: Ranges) -> Interval:
-    return Interval(bounds_of(first, ranges).lo, bounds_of(first + extent - 1, ranges).hi)
+    """Where the variable of a loop lies.
+
+    Of a loop that is cut short by another one, as the inner one of a ragged split is, the end says
+    so: the two together do not reach as far as each of them may.
+    """
+    low, last = bounds_of(first, ranges).lo, first + extent - 1
+    is_cut = isinstance(extent, Binary) and extent.op == "min"
+    if is_cut and not ranges.keys().isdisjoint(last.free):
+        return Interval(low, canonical(last))
+    return Interval(low, bounds_of(last, ranges).hi)
 
 
 def _guarded_loads(root: Expr, buffer: str) -> Iterator[tuple[Load, tuple[Expr, ...]]]:

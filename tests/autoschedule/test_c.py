@@ -1,7 +1,7 @@
 """Schedules for C from formulas: right for any algorithm, and the nests one would write by hand."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tensorlang as tl
@@ -21,7 +21,6 @@ from tensorlang import (
 from tensorlang.testing import assert_equivalent
 from tensorlang.testing.families import pipelines
 from tensorlang.testing.strategies import inputs
-from tests.test_properties import examples
 
 ZEN = Target("c", vector_bits=256, cores=2, caches=(32 << 10, 512 << 10, 32 << 20))
 M, N, K, H, W = (Size(n) for n in "MNKHW")
@@ -36,14 +35,14 @@ def check(data: st.DataObject, target: str) -> None:
     assert_equivalent(pipeline, schedule, target, case.arrays, sizes=case.sizes, params=case.params)
 
 
-@examples(60)
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_numbers_stay_in_the_interpreter(data: st.DataObject) -> None:
     check(data, "interpreter")
 
 
 @pytest.mark.cc
-@examples(20)
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_numbers_stay_in_c(data: st.DataObject) -> None:
     check(data, "c")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tensorlang as tl
 from tensorlang import (
     Func,
     Input,
@@ -187,3 +188,20 @@ def test_a_loop_fused_around_the_region_of_its_own_func_divides_by_an_extent() -
     values = np.random.default_rng(0).integers(0, 9, (3, 4)).astype(np.int32)
     expected = np.maximum.accumulate(values, axis=1)
     assert np.array_equal(pipeline.compile(s, target="interpreter")(values), expected)
+
+
+def test_a_ragged_split_needs_no_more_of_what_it_reads_back() -> None:
+    """The last of an odd number of steps: the two loops together do not reach beyond it."""
+    k = RDom("k", N)
+    A, f, out = Input("A", tl.f32, [M, N]), Func("f"), Func("out")
+    f[i, j] = A[i, j]
+    f[i, k] = f[i, tl.clamp(k - 1, 0, tl.maximum(N - 1, 0))] + 1.0
+    out[i, j] = f[i, j]
+    pipeline = Pipeline("back", inputs=[A], outputs={out: [M, N]})
+    s = Schedule(pipeline)
+    s[f].update(0).split(k, "ko", "ki", 2, tail="ragged")
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(
+        pipeline.compile(s, target="interpreter")(given),
+        pipeline.compile(target="reference")(given),
+    )
