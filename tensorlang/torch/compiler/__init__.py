@@ -2,6 +2,6 @@
 
 from tensorlang.torch.compiler.capture import tensorlang_backend
 from tensorlang.torch.compiler.explaining import Explanation, explain, warmup
-from tensorlang.torch.compiler.running import FallbackWarning
+from tensorlang.torch.compiler.fallback import FallbackWarning
 
 __all__ = ["Explanation", "FallbackWarning", "explain", "tensorlang_backend", "warmup"]

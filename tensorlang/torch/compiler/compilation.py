@@ -21,6 +21,7 @@ from tensorlang.torch.compiler.emission import (
     plain_graph,
     symbol_nodes,
 )
+from tensorlang.torch.compiler.fallback import first_line, tell_fallback
 from tensorlang.torch.compiler.kernels import kernel_of
 from tensorlang.torch.compiler.kinds import kinds_of, writes
 from tensorlang.torch.compiler.nodes import (
@@ -37,9 +38,9 @@ from tensorlang.torch.compiler.options import Options
 from tensorlang.torch.compiler.regions import Region, choose_regions
 from tensorlang.torch.compiler.report import GraphReport, RegionReport, note_graph
 from tensorlang.torch.compiler.rewrites import rewrite_graph
-from tensorlang.torch.compiler.running import Fused, Plain, tell_fallback
+from tensorlang.torch.compiler.running import Fused, Plain
 from tensorlang.torch.compiler.translation import Translation, translate
-from tensorlang.torch.compiler.values import NoDefinitionError, first_line
+from tensorlang.torch.compiler.values import NoDefinitionError
 
 codegen: Any = fx.graph._BoxedCodeGen
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from tensorlang.errors import TensorlangError
 from tensorlang.torch.compiler.building import Builder
 from tensorlang.torch.compiler.definitions import CONTRACTIONS, CREATIONS, DEFINITIONS, VIEWS
+from tensorlang.torch.compiler.fallback import first_line, tell_fallback
 from tensorlang.torch.compiler.nodes import (
     Graph,
     Node,
@@ -21,7 +23,7 @@ from tensorlang.torch.compiler.nodes import (
     tensor_of,
     tensors_of,
 )
-from tensorlang.torch.compiler.values import first_line
+from tensorlang.torch.compiler.values import NoDefinitionError
 from tensorlang.torch.libraries import torch
 
 
@@ -173,6 +175,10 @@ def _refusal(node: Node) -> str:
             if isinstance(meta_of(a), torch.Tensor):
                 trial.add_input(a)
         trial.add(node)
+    except (NoDefinitionError, TensorlangError) as error:
+        return first_line(error)
     except Exception as error:  # noqa: BLE001  (whatever it is, torch can run the node)
+        # Our own fault, and not a limit that `explain` tells of.
+        tell_fallback(str(node.target), f"{type(error).__name__}: {first_line(error)}")
         return first_line(error)
     return ""

@@ -1,17 +1,12 @@
 """A compiled region as a function of tensors: what the graph that is run calls."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorlang.kernel import Kernel
+from tensorlang.torch.compiler.fallback import first_line, tell_fallback
 from tensorlang.torch.compiler.translation import Order, Placing, Translation
-from tensorlang.torch.compiler.values import first_line
 from tensorlang.torch.libraries import Tensor
-
-
-class FallbackWarning(UserWarning):
-    """A part of a model runs as torch runs it, because it could not be compiled."""
 
 
 class Fused:
@@ -83,11 +78,6 @@ class Plain:
 
     def __call__(self, *arguments: Any) -> Any:
         return self._plain(*arguments)
-
-
-def tell_fallback(what: str, why: str) -> None:
-    """Say that torch runs a part of a model."""
-    warnings.warn(f"{what} is run by torch: {why}", FallbackWarning, stacklevel=3)
 
 
 def _moves(orders: Sequence[Order]) -> tuple[Order | None, ...]:

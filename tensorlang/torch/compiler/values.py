@@ -30,10 +30,5 @@ class Value:
         )
 
 
-def first_line(error: Exception) -> str:
-    """What went wrong, in a line."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
 class NoDefinitionError(Exception):
     """A node that has no definition here; its text says why."""

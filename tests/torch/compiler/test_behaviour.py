@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from tensorlang.errors import DefinitionError
 from tensorlang.torch.compiler import FallbackWarning, compilation, running, tensorlang_backend
+from tensorlang.torch.compiler.definitions import DEFINITIONS
 from tests.torch.compiler.comparing import compare
 
 pytestmark = pytest.mark.cc
@@ -205,6 +206,16 @@ def test_a_kernel_that_fails_when_called_is_replaced_by_torch_once(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         torch.testing.assert_close(fast(x), x.exp() * 2)
+
+
+def test_a_definition_that_fails_is_told_of_and_run_by_torch(monkeypatch):
+    def fails(*_):
+        raise KeyError("no such thing")
+
+    monkeypatch.setitem(DEFINITIONS, torch.ops.aten.exp.default, fails)
+    x = torch.randn(4)
+    with pytest.warns(FallbackWarning, match="KeyError: 'no such thing'"):
+        torch.testing.assert_close(compiled(lambda t: t.exp() * 2)(x), x.exp() * 2)
 
 
 def test_a_graph_that_cannot_be_divided_is_run_by_torch(monkeypatch):
