@@ -41,6 +41,16 @@ def each(value: int | Sequence[int], rank: int) -> Ints:
     return numbers * rank if len(numbers) == 1 else numbers
 
 
+def as_batch(name: str, x: Tensor, rank: int) -> Tensor:
+    """x of batch, channels and `rank` spatial dimensions; torch lets the batch be left out.
+
+    Raises: DefinitionError: not-supported.
+    """
+    if x.ndim not in (rank + 1, rank + 2):
+        raise refused(name, f"an input of {x.ndim} dimensions", "batch, channels, space")
+    return x if x.ndim == rank + 2 else x[None]
+
+
 def is_channels_last(*tensors: Tensor) -> bool:
     """Whether an image or volume lies in memory with its channels innermost."""
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}

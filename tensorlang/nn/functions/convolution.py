@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorlang.nn import conv as _conv
-from tensorlang.nn.functions.arguments import each, in_autocast, is_channels_last, refused
+from tensorlang.nn.functions.arguments import (
+    as_batch,
+    each,
+    in_autocast,
+    is_channels_last,
+    refused,
+)
 from tensorlang.nn.functions.normalization import affine_of, as_before, by_channel, channelwise
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
@@ -152,16 +158,16 @@ class _How:
     groups: int
     activation: str
 
-    def check(self, x: Tensor, channels: int) -> None:
-        """Raises: DefinitionError (not-supported): ranks and channels that do not fit."""
-        if x.ndim not in (self.rank + 1, self.rank + 2):
-            raise refused(self.name, f"an input of {x.ndim} dimensions", "batch, channels, space")
-        if x.shape[-self.rank - 1] != channels:
+    def batched(self, x: Tensor, channels: int) -> Tensor:
+        """x with a batch.  Raises: DefinitionError: ranks and channels that do not fit."""
+        batch = as_batch(self.name, x, self.rank)
+        if batch.shape[1] != channels:
             raise refused(
                 self.name,
-                f"{x.shape[-self.rank - 1]} channels with a weight for {channels}",
+                f"{batch.shape[1]} channels with a weight for {channels}",
                 "as many channels as the weight has, times groups",
             )
+        return batch
 
     def around(self, extent: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The zeros before and after each spatial dimension."""
@@ -188,9 +194,11 @@ def _convolved(
     residual: Tensor | None,
 ) -> Tensor:
     """One kernel; where gradients are asked for two, so that none is computed again for them."""
-    how.check(x, weight.shape[1] * how.groups)
     x, weight, bias, residual = (in_autocast(t) for t in (x, weight, bias, residual))
-    batched, last = _batched(x, how.rank), is_channels_last(x, weight)
+    batched = how.batched(x, weight.shape[1] * how.groups)
+    last = is_channels_last(x, weight)
+    if residual is not None:
+        residual = as_batch(how.name, residual, how.rank)
     extent = tuple(weight.shape[2:])
     before, after = how.around(extent)
     scale, shift = (None, None) if norm is None else norm.factors()
@@ -203,13 +211,13 @@ def _convolved(
         _grouped(batched, how.groups, last),
         weight.reshape(how.groups, -1, *weight.shape[1:]),
         *(_by_group(t, how.groups) for t in fused[:3]),
-        None if fused[3] is None else _grouped(_batched(fused[3], how.rank), how.groups, last),
+        None if fused[3] is None else _grouped(fused[3], how.groups, last),
         *(extent, each(how.stride, how.rank), each(how.dilation, how.rank), before, after),
         *(last, "none" if apart else how.activation),
     )
     made = _ungrouped(made, how.rank, last, True)
     if apart:
-        rest = None if residual is None else by_channel(_batched(residual, how.rank), last)
+        rest = None if residual is None else by_channel(residual, last)
         flat = channelwise(by_channel(made, last), bias, scale, shift, rest, how.activation)
         made = as_before(flat, made, last)
     return made if batched is x else made[0]
@@ -222,9 +230,8 @@ def _have_gradient(*tensors: Tensor | None) -> bool:
 def _transposed(
     how: _How, x: Tensor, weight: Tensor, bias: Tensor | None, output_padding: Numbers
 ) -> Tensor:
-    how.check(x, weight.shape[0])
     x, weight, bias = (in_autocast(t) for t in (x, weight, bias))
-    batched, last = _batched(x, how.rank), is_channels_last(x, weight)
+    batched, last = how.batched(x, weight.shape[0]), is_channels_last(x, weight)
     extent, (padding, _) = tuple(weight.shape[2:]), how.around(weight.shape[2:])
     made = _transpose_op(
         _grouped(batched, how.groups, last),
@@ -234,10 +241,6 @@ def _transposed(
         *(each(output_padding, how.rank), last, how.activation),
     )
     return _ungrouped(made, how.rank, last, batched is x)
-
-
-def _batched(x: Tensor, rank: int) -> Tensor:
-    return x if x.ndim == rank + 2 else x[None]
 
 
 def _grouped(x: Tensor, groups: int, channels_last: bool) -> Tensor:

@@ -1,6 +1,7 @@
 """Norms with torch's arguments: along rows, over batches, groups and instances."""
 
 from collections.abc import Sequence
+from math import prod
 
 from tensorlang.nn import batch_norm as _batch
 from tensorlang.nn import normalization as _rows
@@ -91,7 +92,7 @@ def group_norm(
     if channels % num_groups:
         raise refused("group_norm", f"{channels} channels in {num_groups} groups", "a divisor")
     input = in_autocast(input, torch.float32)
-    x = input.reshape(batch, num_groups, channels // num_groups, _space(input))
+    x = input.reshape(batch, num_groups, channels // num_groups, prod(input.shape[2:]))
     given = (None if t is None else t.reshape(num_groups, -1) for t in (weight, bias))
     return _group_norm(x, *given, float(eps)).reshape(input.shape)
 
@@ -112,7 +113,7 @@ def instance_norm(
     """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, eps=eps)
-    count = _space(input)
+    count = prod(input.shape[2:])
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element, got input {tuple(input.shape)}")
     if running_mean is not None or running_var is not None:
@@ -139,7 +140,7 @@ def by_channel(x: Tensor, channels_last: bool) -> Tensor:
     """(B, C, ...) as (B, C, space); with its channels innermost as (B * space, C, 1)."""
     if channels_last:
         return x.movedim(1, -1).reshape(-1, x.shape[1], 1)
-    return x.reshape(*x.shape[:2], _space(x))
+    return x.reshape(*x.shape[:2], prod(x.shape[2:]))
 
 
 def as_before(made: Tensor, x: Tensor, channels_last: bool) -> Tensor:
@@ -147,13 +148,6 @@ def as_before(made: Tensor, x: Tensor, channels_last: bool) -> Tensor:
     if channels_last:
         return made.reshape(x.shape[0], *x.shape[2:], x.shape[1]).movedim(-1, 1)
     return made.reshape(x.shape)
-
-
-def _space(x: Tensor) -> int:
-    count = 1
-    for n in x.shape[2:]:
-        count *= n
-    return count
 
 
 def _move(running: Tensor, new: Tensor, momentum: float) -> None:

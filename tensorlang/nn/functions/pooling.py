@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorlang.nn import pooling as _pooling
-from tensorlang.nn.functions.arguments import each, is_channels_last, refused
+from tensorlang.nn.functions.arguments import as_batch, each, is_channels_last, refused
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor
 
@@ -137,8 +137,9 @@ def _largest(
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
-    extent, steps, zeros = _window(f"max_pool{rank}d", rank, x, kernel_size, stride, padding)
-    batched, last = _batched(x, rank), is_channels_last(x)
+    name = f"max_pool{rank}d"
+    batched, last = as_batch(name, x, rank), is_channels_last(x)
+    extent, steps, zeros = _window(name, rank, kernel_size, stride, padding)
     given = batched.movedim(1, -1) if last else batched
     made = _max_pool(given, extent, steps, each(dilation, rank), zeros, ceil_mode, last)
     made, at = (_as_before(t, x, rank, last) for t in made)
@@ -155,10 +156,11 @@ def _mean(
     count_include_pad: bool,
     divisor: int | None,
 ) -> Tensor:
-    extent, steps, zeros = _window(f"avg_pool{rank}d", rank, x, kernel_size, stride, padding)
+    name = f"avg_pool{rank}d"
+    batched, last = as_batch(name, x, rank), is_channels_last(x)
+    extent, steps, zeros = _window(name, rank, kernel_size, stride, padding)
     if divisor == 0:
-        raise refused(f"avg_pool{rank}d", "divisor_override=0", "a number that is not 0")
-    batched, last = _batched(x, rank), is_channels_last(x)
+        raise refused(name, "divisor_override=0", "a number that is not 0")
     given = batched.movedim(1, -1) if last else batched
     how = (ceil_mode, count_include_pad, divisor or 0, last)
     return _as_before(_avg_pool(given, extent, steps, zeros, *how), x, rank, last)
@@ -166,14 +168,12 @@ def _mean(
 
 def _adaptive(rank: int, x: Tensor, output_size: Any, *, largest: bool) -> Any:
     name = f"adaptive_{'max' if largest else 'avg'}_pool{rank}d"
-    if x.ndim not in (rank + 1, rank + 2):
-        raise refused(name, f"an input of {x.ndim} dimensions", "batch, channels, space")
+    batched = as_batch(name, x, rank)
     space = tuple(x.shape[-rank:])
     wanted: Any = output_size
     if wanted is None or isinstance(wanted, int):
         wanted = (wanted,) * rank
     outputs = tuple(n if p is None else p for n, p in zip(space, wanted, strict=True))
-    batched = _batched(x, rank)
     if largest:
         return tuple(_as_before(t, x, rank, False) for t in _adaptive_max(batched, space, outputs))
     return _as_before(_adaptive_avg(batched, space, outputs), x, rank, False)
@@ -182,23 +182,16 @@ def _adaptive(rank: int, x: Tensor, output_size: Any, *, largest: bool) -> Any:
 def _window(
     name: str,
     rank: int,
-    x: Tensor,
     kernel_size: Numbers,
     stride: Numbers | None,
     padding: Numbers,
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Extent, stride (by default the extent) and padding.  Raises: DefinitionError."""
-    if x.ndim not in (rank + 1, rank + 2):
-        raise refused(name, f"an input of {x.ndim} dimensions", "batch, channels, space")
     extent, zeros = each(kernel_size, rank), each(padding, rank)
     steps = each(stride, rank) if stride else extent
     if any(2 * p > k for p, k in zip(zeros, extent, strict=True)):
         raise refused(name, f"padding={padding} of windows of {kernel_size}", "at most half of it")
     return extent, steps, zeros
-
-
-def _batched(x: Tensor, rank: int) -> Tensor:
-    return x if x.ndim == rank + 2 else x[None]
 
 
 def _as_before(made: Tensor, x: Tensor, rank: int, channels_last: bool) -> Tensor:
