@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from tensorlang.ir.expr import Binary, Call, Compare, Expr, Load, Select, Unary
+from tensorlang.ir.types import f32, f64
 
 Operator: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor", "argmin", "argmax"]
 
@@ -26,6 +27,17 @@ def associative_operator(
     if len(values) == 2:
         return _arg(func, tuple(indices), values[0], values[1])
     return None
+
+
+def multiply_add(
+    func: str, indices: Sequence[Expr], values: Sequence[Expr]
+) -> tuple[Expr, Expr] | None:
+    """a and b of the reduction f[p] = f[p] + a*b of f32 or f64, which may be rounded once."""
+    match associative_operator(func, indices, values):
+        case "add", (Binary(op="mul", a=a, b=b, dtype=dtype),) if dtype in (f32, f64):
+            return a, b
+        case _:
+            return None
 
 
 def _is_current(e: Expr, func: str, indices: tuple[Expr, ...], component: int) -> bool:

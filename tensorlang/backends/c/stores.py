@@ -7,10 +7,11 @@ from tensorlang.backends.c.expressions import SCALAR, VECTOR, Expressions
 from tensorlang.backends.c.loads import Loads, from_stored, to_stored
 from tensorlang.backends.c.types import CType, carried, stored
 from tensorlang.backends.c.values import ATOM, Value, address, as_mask, widened
-from tensorlang.ir.expr import Binary, Expr, Load
+from tensorlang.ir.associativity import multiply_add
+from tensorlang.ir.expr import Expr
 from tensorlang.ir.linear import to_expr
 from tensorlang.ir.stmt import Store
-from tensorlang.ir.types import DType, f32, f64
+from tensorlang.ir.types import DType
 
 
 def write_store(store: Store, scope: Scope, unit: Unit) -> None:
@@ -45,7 +46,8 @@ class _Writer:
         self._scope = scope
         self._unit = unit
         self._storage = unit.storages[store.buffer]
-        fused = fused_of(store) if unit.machine.has_fma else None
+        is_sum = multiply_add(store.buffer, store.indices, store.values) is not None
+        fused = store.values[0] if is_sum and unit.machine.has_fma else None
         self._expressions = Expressions(unit, scope, fused=fused, under=scope.mask)
         self._loads = Loads(unit, scope)
 
@@ -149,22 +151,6 @@ class _Writer:
     def _cell(self, component: int, *, vector: bool) -> Cell | None:
         store = self._store
         return self._loads.cell(store.buffer, component, store.indices, vector=vector)
-
-
-def fused_of(store: Store) -> Expr | None:
-    """The sum of f[i] = f[i] + a*b, which may be rounded once."""
-    if len(store.values) != 1:
-        return None
-    value = store.values[0]
-    if not (isinstance(value, Binary) and value.op == "add" and value.dtype in (f32, f64)):
-        return None
-    for old, product in ((value.a, value.b), (value.b, value.a)):
-        if not (isinstance(old, Load) and old.buffer == store.buffer):
-            continue
-        same = all(a is b for a, b in zip(old.indices, store.indices, strict=True))
-        if same and isinstance(product, Binary) and product.op == "mul":
-            return value
-    return None
 
 
 def read_cell(cell: Cell, scope: Scope, unit: Unit, *, shared: bool = False) -> Cell:

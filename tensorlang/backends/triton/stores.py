@@ -22,12 +22,12 @@ from tensorlang.backends.triton.values import (
     variable,
 )
 from tensorlang.errors import InternalError
-from tensorlang.ir.associativity import associative_operator
+from tensorlang.ir.associativity import associative_operator, multiply_add
 from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, Select, Unary, Var
 from tensorlang.ir.functions import identity
 from tensorlang.ir.linear import Linear, expanded, to_linear
 from tensorlang.ir.stmt import Store
-from tensorlang.ir.types import f32, f64, i64
+from tensorlang.ir.types import f32, i64
 from tensorlang.ir.walk import substitute
 
 
@@ -56,12 +56,11 @@ def make_store(store: Store, place: Place, making: Making, number: int) -> None:
 
 def _contracted(store: Store) -> tuple[Expr, ...]:
     """The values, f[i] + a*b being one multiply-add: a reduction may round it once."""
-    match associative_operator(store.buffer, store.indices, store.values):
-        case "add", (Binary(op="mul", a=a, b=b, dtype=dtype),) if dtype in (f32, f64):
-            current = Load(store.buffer, store.indices, 0, dtype)
-            return (Call("fma", (a, b, current), dtype),)
-        case _:
-            return store.values
+    factors = multiply_add(store.buffer, store.indices, store.values)
+    if factors is None:
+        return store.values
+    dtype = store.values[0].dtype
+    return (Call("fma", (*factors, Load(store.buffer, store.indices, 0, dtype)), dtype),)
 
 
 def atomic_update(
