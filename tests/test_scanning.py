@@ -86,6 +86,34 @@ def test_a_scan_of_a_reduction_over_part_of_an_axis(target):
     assert_equivalent(p, None, target, [a])
 
 
+GUARDS = {
+    "at the first": lambda r, first, step: tl.select(r == 0, first, step),
+    "not at the first": lambda r, first, step: tl.select(r != 0, step, first),
+    "after the first": lambda r, first, step: tl.select(r >= 1, step, first),
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("extent", [K, 1, 3])
+def test_a_guard_keeps_a_scan_inside_its_output(extent, guard, backwards):
+    a, r, f = Input("A", i32, [extent]), RDom("r", extent), Func("f")
+    f[i] = a[i]
+    at, before = (extent - 1 - r, extent - r) if backwards else (r, r - 1)
+    f[at] = GUARDS[guard](r, f[at], f[before] * 2 + f[at])
+    p = Pipeline("p", inputs=[a], outputs={f: [extent]})
+    values = [[5], [5, 7], [1, 2, 3]][{1: 0, 3: 2}.get(extent, 1)]
+    expected = values[::-1] if backwards else list(values)
+    for k in range(1, len(expected)):
+        expected[k] += 2 * expected[k - 1]
+    for target in ("reference", "interpreter"):
+        found = p.compile(target=target)(np.array(values, np.int32))
+        assert found.tolist() == (expected[::-1] if backwards else expected)
+    if extent is K:
+        assert p.compile(target="interpreter")(np.array([4], np.int32)).tolist() == [4]
+        assert p.compile(target="interpreter")(np.zeros(0, np.int32)).tolist() == []
+
+
 def test_the_text_of_a_scan_reads_back():
     p = rows(cumsum)
     assert tl.parse(str(p)).pipelines["rows"].algorithm == p.algorithm

@@ -247,11 +247,29 @@ def _guarded_loads(root: Expr, buffer: str) -> Iterator[tuple[Load, tuple[Expr, 
 def _never_holds(condition: Expr, scope: _Scope) -> bool:
     """Whether a comparison in a condition fails over all that runs here: nothing is read then."""
     for part in conjuncts_of(scope.value(condition)):
-        if isinstance(part, Compare) and part.op in ("lt", "le") and not part.reads:
-            slack = bounds_of(part.b - part.a, scope.tight).hi if part.a.dtype is index else None
-            if isinstance(slack, Const) and slack.value < (part.op == "lt"):
+        if isinstance(part, Compare) and part.a.dtype is index and not part.reads:
+            slack = bounds_of(part.b - part.a, scope.tight)
+            if _fails(part.op, *(_number(end) for end in (slack.lo, slack.hi))):
                 return True
     return False
+
+
+def _number(end: Expr | None) -> int | None:
+    return int(end.value) if isinstance(end, Const) else None
+
+
+def _fails(op: str, least: int | None, most: int | None) -> bool:
+    """Whether no slack b - a of that range lets `a op b` hold."""
+    below, above = most is not None and most < 0, least is not None and least > 0
+    match op:
+        case "lt":
+            return below or most == 0
+        case "le":
+            return below
+        case "eq":
+            return below or above
+        case _:
+            return least == most == 0
 
 
 def _tells_indices(condition: Expr) -> bool:

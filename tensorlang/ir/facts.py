@@ -8,7 +8,7 @@ Sizes are always >= 0.  A proof is never wrong; "not proved" says nothing.
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from tensorlang.ir.conditions import conjuncts_of, forms_of, multiple_of, negated
 from tensorlang.ir.consequences import consequences, with_consequences
@@ -110,7 +110,7 @@ class Facts:
                 whole = single(atom) - single(Binary("floordiv", atom, Const(n, index)), n)
                 known = with_consequences(known.with_multiple(atom, n), (whole, -whole))
         for part in plain:
-            if isinstance(part, Compare) and part.op == "ne" and part.a.dtype.is_integer:
+            if _is_apart(part):
                 known = with_consequences(known, _apart(part, known))
         conditions = frozenset(plain).union(conjuncts_of(condition))
         about = min(rank_of(c.free, known.ranks) for c in conditions)
@@ -140,7 +140,9 @@ class Facts:
     def forms_of(self, condition: Expr) -> list[Linear]:
         """Forms that are >= 0 where `condition` holds."""
         parts = conjuncts_of(self.simplified(condition))
-        return consequences(self.known, [form for part in parts for form in _forms(part)])
+        forms = [form for part in parts for form in _forms(part)]
+        apart = [form for part in parts if _is_apart(part) for form in _apart(part, self.known)]
+        return consequences(self.known, forms + apart)
 
     def nonnegative(self, form: Linear) -> bool:
         """Whether a canonical form is proved to be >= 0."""
@@ -200,6 +202,10 @@ def _forms(condition: Expr) -> list[Linear]:
     if isinstance(condition, Compare) and condition.a.dtype.is_integer:
         return forms_of(_lifted(condition))
     return []
+
+
+def _is_apart(condition: Expr) -> TypeGuard[Compare]:
+    return isinstance(condition, Compare) and condition.op == "ne" and condition.a.dtype.is_integer
 
 
 def _apart(condition: Compare, known: Known) -> list[Linear]:

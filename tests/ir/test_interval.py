@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tensorlang.ir.expr import Cast, Expr, Load, Size, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.functions import clamp, maximum, minimum, promise, select
-from tensorlang.ir.interval import Interval, bounds_of, intersect, sharpen, union
+from tensorlang.ir.interval import Interval, bounds_of, intersect, sharpen, union, within
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.types import i32, i64, index, u8
 from tests.ir.evaluation import BrokenPromiseError, value_of
@@ -132,6 +132,14 @@ def test_an_equality_bounds_both_names():
     sharper = sharpen(ranges, i == j + 1)
     assert bounds_of(i.as_expr(), sharper).lo is number(1)
     assert bounds_of(j.as_expr(), sharper).hi is simplify(N + 1)
+
+
+@pytest.mark.parametrize(("left_out", "lo", "hi"), [(0, 1, 9), (9, 0, 8), (4, 0, 9)])
+def test_a_number_left_out_at_an_end_moves_the_end(left_out: int, lo: int, hi: int):
+    ranges = {"x": between(0, 9)}
+    found = sharpen(ranges, ~(x == left_out), within(ranges))["x"]
+    assert found.lo is number(lo)
+    assert found.hi is number(hi)
 
 
 @pytest.mark.parametrize(("condition", "ranges", "expected"), SHARPENED)
