@@ -16,7 +16,7 @@ from benchmarks.contenders import eager, ours
 from tensorlang.errors import InternalError
 from tensorlang.nn.attention import attention
 from tensorlang.nn.attention_backward import attention_gradients, backward
-from tensorlang.nn.attention_schedules import decode, flash
+from tensorlang.nn.attention_schedules import decode, flash, part_of
 
 LENGTHS = (1024, 4096)
 FEATURES = (128, 64)
@@ -31,7 +31,9 @@ TILES_BACKWARD = (
     (64, 32, 4, 3),
     (128, 128, 8, 2),
 )
-PARTS = ((256, 64, 4, 3), (1024, 64, 4, 3), (512, 128, 4, 2), (512, 32, 2, 4), (512, 64, 8, 3))
+# Slices, warps and stages of a program that decodes; and how much longer its part may be.
+SLICES = ((64, 4, 4), (64, 8, 3), (128, 4, 2), (128, 8, 2), (32, 4, 4), (32, 2, 4))
+LONGER = (0.25, 0.5, 2)
 
 
 def cases(place: Place) -> list[Case]:
@@ -79,19 +81,24 @@ def _decode(place: Place, batch: int, keys: int) -> Case:
     groups, heads, features = (2, 4, 16) if place.dry else (GROUPS, HEADS, 128)
     shared = heads // groups
 
+    part = 16 if place.dry else part_of({"B": batch, "G": shared, "M": 1, "N": keys})
+
     def contender(variant: str = "", **options: Any) -> Contender:
         def made() -> Any:
             pipeline = _pipeline(place, features, groups=groups)
-            return pipeline, decode(pipeline, "triton", **options)
+            return pipeline, decode(pipeline, "triton", **{"part": part, **options})
 
         return ours(made, variant)
 
-    tuned = PARTS if place.tune else ()
-    names = ("part", "slices", "warps", "stages")
+    names = ("slices", "warps", "stages")
     variants = [
-        contender("{} by {} w{} s{}".format(*t), **dict(zip(names, t, strict=True))) for t in tuned
+        contender("by {} w{} s{}".format(*t), **dict(zip(names, t, strict=True))) for t in SLICES
     ]
-    usual = {"part": 16, "slices": 16} if place.dry else {}
+    variants += [contender(f"parts of {int(n * part)}", part=int(n * part)) for n in LONGER]
+    variants.append(contender("merged by a kernel", merge="kernel"))
+    if not place.tune:
+        variants = []
+    usual = {"slices": 16} if place.dry else {}
     return Case(
         name=f"decode B{batch} H{heads}/{shared} KV{keys} D{features} {place.half}",
         inputs=lambda at: _inputs(at, (batch, heads, 1, features), (batch, shared, keys, features)),

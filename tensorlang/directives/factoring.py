@@ -58,7 +58,9 @@ class RFactor(Directive):
         group = next((g for g in state.rolling if (g.into, g.loop) == (func.name, loop.name)), None)
         if group is not None:
             self._check_group_merge(nest)
-            factor_group(self, state, group, self.factored)
+            whole = factor_group(self, state, group, self.factored)
+            if self.merge == "last":
+                state.hints[whole] = (("merge", self.merge),)
             return
         operator, terms = self._operator(nest, loop, definition)
         partial = self._partial(func, definition, nest, loop, operator, terms)
@@ -94,13 +96,13 @@ class RFactor(Directive):
             )
 
     def _check_group_merge(self, nest: Nest) -> None:
-        if self.merge != "kernel":
+        if self.merge == "atomic":
             raise self.error(
                 "unknown-merge",
                 f"{self._what(nest)} with merge={self.merge!r}",
                 why="a group is rolled along it, and its partial results are repaired before they "
                 "are added up",
-                fix='merge="kernel"',
+                fix='merge="kernel" or merge="last"',
                 nest=nest,
             )
 

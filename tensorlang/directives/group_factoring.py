@@ -32,9 +32,14 @@ from tensorlang.ir.types import index
 from tensorlang.ir.walk import loads_of, postorder, rewrite, substitute
 
 
-def factor_group(directive: Directive, state: State, rolling: Rolling, factored: str) -> None:
-    """Put the partial results of a group in, and make its members their merge."""
-    _Factoring(directive, state, rolling, Var(factored)).apply()
+def factor_group(directive: Directive, state: State, rolling: Rolling, factored: str) -> str:
+    """Put the partial results of a group in, and make its members their merge.
+
+    Returns: the name of the Func that holds all of them, or else those of the anchor.
+    """
+    factoring = _Factoring(directive, state, rolling, Var(factored))
+    factoring.apply()
+    return factoring.whole
 
 
 class _Factoring:
@@ -73,6 +78,11 @@ class _Factoring:
                     state.nests[func.name, number] = default_nest(func, number)
         state.rolling = tuple(r for r in state.rolling if r is not self.rolling)
         self._forget()
+
+    @property
+    def whole(self) -> str:
+        """What is merged: all partial results, if they are one Func, or else the anchor's."""
+        return self.renamed[self.anchor.name] if self._rows is None else self.all
 
     def _forget(self) -> None:
         """What nobody reads any more has no loops and no place."""

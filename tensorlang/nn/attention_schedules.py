@@ -1,7 +1,8 @@
 """How attention runs: tiles of queries for many of them, parts of the keys for few."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from math import prod
+from typing import Literal, cast
 
 from tensorlang.ir.expr import Const, Size
 from tensorlang.ir.simplify import simplify
@@ -11,8 +12,9 @@ from tensorlang.nn.attention_backward import backward
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 
-# Keys that one program reads before the partial results are merged: 256 KB of bf16 at 128 features.
-PART = 512
+# Of few queries: the programs that fill a GPU (two on a multiprocessor of an H200, a power of two),
+# and the least keys that are worth one.
+PROGRAMS, SHORTEST_PART = 256, 128
 
 
 # Up to so many queries each has programs of its own, which share out the keys.
@@ -23,8 +25,16 @@ def attend(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedul
     """The schedule for as many queries as there are, or of a gradient."""
     if pipeline.algorithm.name == "attention_gradients":
         return backward(pipeline, target)
-    few = 0 < sizes.get("M", 0) <= FEW_QUERIES
-    return (decode if few else flash)(pipeline, target)
+    if 0 < sizes.get("M", 0) <= FEW_QUERIES:
+        return decode(pipeline, target, part=part_of(sizes))
+    return flash(pipeline, target)
+
+
+def part_of(sizes: Mapping[str, int]) -> int:
+    """How many keys one program reads, so that there are as many programs as run at once."""
+    rows = prod(sizes.get(name, 1) for name in ("B", "G", "M"))
+    keys = rows * sizes.get("N", 1 << 13) // PROGRAMS
+    return max(SHORTEST_PART, 1 << max(keys - 1, 0).bit_length())
 
 
 def flash(
@@ -92,26 +102,32 @@ def decode(
     pipeline: Pipeline,
     target: str,
     *,
-    part: int = PART,
+    part: int = 512,
     slices: int = 0,
     warps: int = 4,
     stages: int = 3,
+    merge: Literal["kernel", "last"] = "last",
 ) -> Schedule | None:
-    """Every program some keys, for the heads of Q that share them; then one merges the parts.
+    """Every program some keys, for the heads of Q that share them; the last one merges the parts.
 
     These heads are the rows of a tile, so that the matrix unit multiplies it.
 
     blocks of (b, g, i, u) { for slices of part u { dot; ...; sum_u }; (top_u, total_u, sum_u) }
-    blocks of (b, h, i) { top; total; sum over parts; out }
+    the last of (b, g, i)  { top; total; sum over parts; out }
 
     How many parts there are follows from how many keys a call has.
+
+    Args:
+        part, slices: the keys of a program, and those that it takes at a time.
+        warps, stages: of a program, and of its loop.
+        merge: whether the last program to arrive merges, or a kernel of its own.
     """
     if target != "triton" or pipeline.algorithm.name != "attention":
         return flash(pipeline, target)
     schedule = Schedule(pipeline)
     schedule["out_sum"].update(0).split("r2", "part", "rp", part)
     schedule["top"].rolling_update("out_sum", "part")
-    partial = schedule["out_sum"].update(0).rfactor("part", "u")
+    partial = schedule["out_sum"].update(0).rfactor("part", "u", merge=merge)
     parts = schedule["out_sum_u_all"].compute_root().split("h", "g", "hi", _groups(pipeline))
     parts.reorder("b", "g", "i", "u", "hi", "d").gpu_blocks("b", "g", "i", "u").gpu_warps(warps)
     parts.vectorize("hi").vectorize("d")
@@ -124,12 +140,14 @@ def decode(
         schedule[name].compute_at(partial, "ro")
     _tiles(schedule, ("top_u", "total_u", "out_sum_u"), ("rp", "rp", "ri"), between, "h")
     _stage_queries(schedule, "out_sum_u_all", "u")
-    schedule["out"].gpu_blocks("b", "h", "i").vectorize("d").gpu_warps(4)
+    out = schedule["out"].split("h", "g", "hi", _groups(pipeline)).reorder("b", "g", "i", "hi", "d")
+    out.gpu_blocks("b", "g", "i").vectorize("hi").vectorize("d").gpu_warps(warps)
     for name in ("top", "total"):
-        schedule[name].compute_at("out", "i").update(0).vectorize("part")
-    summed = schedule["out_sum"].compute_at("out", "i").vectorize("d").update(0)
-    summed.split("part", "po", "pi", 16).reorder("b", "h", "i", "po", "d", "pi")
-    summed.vectorize("d").vectorize("pi")
+        schedule[name].compute_at("out", "i").vectorize("h")
+        schedule[name].update(0).vectorize("h").vectorize("part")
+    summed = schedule["out_sum"].compute_at("out", "i").vectorize("h").vectorize("d").update(0)
+    summed.split("part", "po", "pi", 16).reorder("po", "b", "h", "i", "d", "pi")
+    summed.vectorize("h").vectorize("d").vectorize("pi")
     return schedule
 
 

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,16 +30,16 @@ i, j, d = Var("i"), Var("j"), Var("d")
 TARGETS = ["interpreter", pytest.param("c", marks=pytest.mark.cc), "triton"]
 
 
-def weighted(causal: bool = False) -> Pipeline:
+def weighted(causal: bool = False, width: Size | int = D) -> Pipeline:
     """O[i, d] = sum_j softmax_j(S[i, j]) V[j, d]"""
-    s, v = Input("S", f32, [M, N]), Input("V", f32, [N, D])
+    s, v = Input("S", f32, [M, N]), Input("V", f32, [N, width])
     m, p, total, out = Func("m"), Func("p"), Func("l"), Func("O")
     a, b, c = (r.where(r <= i) if causal else r for r in (RDom(name, N) for name in "abc"))
     m[i] = max(s[i, a], over=a)
     p[i, j] = exp(s[i, j] - m[i])
     total[i] = sum(p[i, b], over=b)
     out[i, d] = sum(p[i, c] * v[c, d], over=c) / total[i]
-    return Pipeline("weighted", inputs=[s, v], outputs={out: [M, D]})
+    return Pipeline("weighted", inputs=[s, v], outputs={out: [M, width]})
 
 
 def split(p: Pipeline, part: int, *, kept: bool = False, rolled: int = 0) -> Schedule:
@@ -165,12 +166,51 @@ def test_what_cannot_be_factored_is_refused(apply, code):
     assert caught.value.code == code
 
 
-def test_only_a_kernel_merges_a_group():
+def test_atomics_merge_no_group():
     s = Schedule(weighted())
     s["O_sum"].update().split("c", "co", "ci", 8)
     s["m"].rolling_update("O_sum", "co")
     with pytest.raises(ScheduleError, match="unknown-merge"):
-        s["O_sum"].update().rfactor("co", "u", merge="last")
+        s["O_sum"].update().rfactor("co", "u", merge="atomic")
+
+
+def in_one_launch(p: Pipeline) -> Schedule:
+    """Rows in tiles of 4, columns in parts of 8: a program each; the last of a row merges."""
+    s = Schedule(p)
+    s["O_sum"].update().split("c", "co", "ci", 8)
+    s["m"].rolling_update("O_sum", "co")
+    made = s["O_sum"].update().rfactor("co", "u", merge="last")
+    for name, rest in (("O_sum_u_all", ["u"]), ("O", [])):
+        s[name].split(i, "io", "ii", 4).reorder("io", *rest, "ii", d)
+        s[name].gpu_blocks("io", *rest).vectorize("ii").vectorize(d)
+    s["O_sum_u_all"].compute_root()
+    for name, into, loop in (
+        *((f, "O_sum_u_all", "u") for f in ("m_u", "l_u", made)),
+        *((f, "O", "io") for f in ("m", "l", "O_sum")),
+    ):
+        s[name].compute_at(into, loop).vectorize(i)
+        s[name].update().vectorize(i)
+    for name, r in (("m_u", "ci"), ("l_u", "ci"), ("m", "co"), ("l", "co")):
+        s[name].update().vectorize(r)
+    s["O_sum"].vectorize(d).update().reorder("co", i, d).vectorize(d)
+    s[made].vectorize(d).update().reorder("u", i, d, "ci").vectorize(d)
+    return s
+
+
+@pytest.mark.parametrize("shape", [(5, 21), (8, 16), (1, 1), (0, 4)])
+def test_the_last_part_of_a_group_merges_it_in_the_same_launch(shape):
+    p = weighted(width=5)
+    kernel = p.compile(in_one_launch(p), "triton")
+    assert kernel.notes == ()
+    # The other kernel is for no columns at all, of which there are no parts.
+    assert kernel.source.count("@triton.jit") == 2
+    assert "tl.atomic_add" in kernel.source
+    scores, values = draw(*shape)
+    scores[:1, :8] = -np.inf  # a part without weight
+    for _ in range(2):  # the counters are left at zero
+        got = kernel(torch.from_numpy(scores), torch.from_numpy(values))
+        wanted = expected(scores, values)
+        np.testing.assert_allclose(got, wanted, rtol=4e-6, atol=4e-6)
 
 
 def test_a_name_that_is_taken_is_refused():

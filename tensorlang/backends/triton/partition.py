@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tensorlang.backends.triton.build import Launch
+from tensorlang.backends.triton.firsts import firsts_of
 from tensorlang.backends.triton.masks import Knowledge, knowledge_of
 from tensorlang.backends.triton.tiles import Memory
 from tensorlang.ir.expr import Const, Expr, Name, Var
@@ -77,7 +78,9 @@ HostStep: TypeAlias = HostLet | HostIf | HostLoop | Workspace | Launch
 class _Outside:
     """What the host has at a point: its scalars, what it knows of them, and the buffers.
 
-    Args: inputs, outputs: those buffers that a caller gives.
+    Args:
+        inputs, outputs: those buffers that a caller gives.
+        firsts: of those that the host makes, see firsts.py.
     """
 
     scalars: Mapping[str, DType]
@@ -86,6 +89,7 @@ class _Outside:
     buffers: Mapping[str, Buffer]
     inputs: frozenset[str]
     outputs: frozenset[str]
+    firsts: Mapping[str, tuple[frozenset[int], ...]]
 
     def with_scalar(self, name: str, dtype: DType, facts: Knowledge) -> "_Outside":
         return replace(self, scalars={**self.scalars, name: dtype}, facts=facts)
@@ -102,7 +106,7 @@ def partition(program: Program) -> tuple[HostStep, ...]:
     facts = knowledge_of(size.name for size in program.sizes)
     inputs = frozenset(b.name for b in program.inputs)
     outputs = frozenset(b.name for b in program.outputs)
-    outside = _Outside(scalars, {}, facts, buffers, inputs, outputs)
+    outside = _Outside(scalars, {}, facts, buffers, inputs, outputs, firsts_of(program))
     return tuple(_Partition(program.name).steps(program.body, outside, ()))
 
 
@@ -208,6 +212,7 @@ def _memory(buffer: Buffer, outside: _Outside, *, constant: bool) -> Memory:
         load_with=str(hints.get("load_with", "pointer")),
         store_with=str(hints.get("store_with", "pointer")),
         cache=str(hints.get("cache", "")),
+        firsts=outside.firsts.get(buffer.name, ()),
     )
 
 

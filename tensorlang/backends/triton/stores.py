@@ -1,5 +1,7 @@
 """Stores of loop IR as statements over tiles: to registers or memory, plain or reducing lanes."""
 
+from dataclasses import replace
+
 from tensorlang.backends.triton.atomics import check_atomic
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction
@@ -25,7 +27,7 @@ from tensorlang.errors import InternalError
 from tensorlang.ir.associativity import associative_operator, multiply_add
 from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, Select, Unary, Var
 from tensorlang.ir.functions import identity
-from tensorlang.ir.linear import Linear, expanded, to_linear
+from tensorlang.ir.linear import Linear, expanded, integer, to_linear
 from tensorlang.ir.stmt import Store
 from tensorlang.ir.types import f32, i64
 from tensorlang.ir.walk import substitute
@@ -93,8 +95,28 @@ def _write(
     memory = making.memories[store.buffer]
     for component, value in enumerate(_steady(values, store.buffer, making)):
         at = access(memory, component, indices, place, making)
-        mask = conjunction(_up_to_padding(guard, at, making) for guard in guards)
-        making.out.append(Write(at, value, mask, movable(at, guards, place, making)))
+        at, needed = _at_first(at, value, guards, making)
+        mask = conjunction(_up_to_padding(guard, at, making) for guard in needed)
+        making.out.append(Write(at, value, mask, movable(at, needed, place, making)))
+
+
+def _at_first(
+    at: Access, value: Expr, guards: tuple[Expr, ...], making: Making
+) -> tuple[Access, tuple[Expr, ...]]:
+    """Along a whole dimension of which only the first element is read, only that is written."""
+    memory, offsets = at.memory, list(at.offsets)
+    for dim in memory.firsts[at.component] if memory.firsts else ():
+        lanes = making.lanes.of(offsets[dim])
+        if len(lanes) != 1 or making.expand(offsets[dim]) is not lanes[0].var:
+            continue
+        [lane] = lanes
+        others = [e for k, e in enumerate(offsets) if k != dim]
+        own = [guard for guard in guards if lane in making.lanes.of(guard)]
+        alone = all(making.lanes.of(guard) == lanes for guard in own)
+        if alone and lane not in making.lanes.of(value, *others):
+            offsets[dim] = integer(0)
+            guards = tuple(guard for guard in guards if guard not in set(own))
+    return replace(at, offsets=tuple(offsets)), guards
 
 
 def _up_to_padding(guard: Expr, at: Access, making: Making) -> Expr:

@@ -143,6 +143,8 @@ class Memory:
         constant: whether the kernel never writes it.
         load_with, store_with: "descriptor" where the schedule asks for one.
         cache: the policy that it asks for, if any.
+        firsts: for each component, the dimensions along which only the first element is ever read;
+            nothing where that is not known.
     """
 
     parameter: str
@@ -157,6 +159,7 @@ class Memory:
     load_with: str = "pointer"
     store_with: str = "pointer"
     cache: str = ""
+    firsts: tuple[frozenset[int], ...] = ()
 
     @property
     def rank(self) -> int:
