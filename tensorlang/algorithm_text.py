@@ -19,20 +19,21 @@ out of.  Lines and indentation mean nothing, and a comment runs from # to the en
 
 Expressions are those of loop IR (`ir/printer.py`), and besides, as in Python: constants without a
 dtype, operands of several dtypes, `minimum maximum clamp`, select of several conditions, and
-reductions, which as a whole right side are a pure definition and an update:
+reductions and scans, which as a whole right side are a pure definition and an update:
 
     C[i, j] = sum(A[i, k]*B[k, j], over=k in [0, K))
     D[i] = max(A[i, r_0, r_1], over=r(r_0 in [0, 3), r_1 in [0, 3)) where r_0 <= r_1, initial=0)
+    E[i, k] = cumsum(A[i, k], over=k in [0, K))
 
 A tuple-valued Func read without a component (`f[i].1`) gives component 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tensorlang import reductions
 from tensorlang.algorithm import Algorithm, Definition, Domain, FuncRecord, exprs_of_definition
-from tensorlang.domain import Reduction, RVar
+from tensorlang.domain import Reduction, RVar, Scan
 from tensorlang.ir.expr import Binary, Const, Expr, Load, Select, Size, Var
 from tensorlang.ir.expr_text import INFIX, print_bare, print_expr, print_index, print_name
 from tensorlang.ir.functions import identity
@@ -64,7 +65,7 @@ def _box(indices: tuple[Expr, ...]) -> str:
 def _definitions(func: FuncRecord) -> Iterator[str]:
     home = f" for {print_name(func.home)}" if func.home else ""
     first, *updates = func.definitions
-    reduced = _reduction(func)
+    reduced = _reduction(func) or _scan(func)
     if reduced is not None:
         yield f"{print_name(func.name)}{_box(first.indices)} = {reduced}{home}"
         updates = updates[1:]
@@ -120,7 +121,7 @@ def _reduction(func: FuncRecord) -> str | None:
     for op, body in _candidates(func, update):
         made = _reduced(op, body, first, update)
         if made is not None and _gives(made, func, first, update):
-            return _reduction_text(made)
+            return _text_of(made)
     return None
 
 
@@ -153,30 +154,62 @@ def _reduced(op: str, body: Expr, first: Definition, update: Definition) -> Redu
 
 def _gives(made: Reduction, func: FuncRecord, first: Definition, update: Definition) -> bool:
     """Whether the reduction, as a right side, gives these two definitions."""
-
-    def as_var(e: Expr) -> Expr:
-        return Var(e.name) if isinstance(e, RVar) else e
-
     here = tuple(Load(func.name, first.indices, k, t) for k, t in enumerate(func.dtypes))
-    step = (rewrite(e, as_var) for e in reductions.step_of(made, here))
+    step = (rewrite(e, _as_var) for e in reductions.step_of(made, here))
     right = (*reductions.start_of(made), *step)
     given = (*first.values, *update.values)
     # A first definition reads nothing of its own Func.
     points = replace(update, indices=(), values=(made.body,))
     itself = any(func.name in e.reads for e in exprs_of_definition(points))
     needs_point = made.initial is None and made.op in ("min", "max", "argmin", "argmax")
+    return not itself and needs_point == update.needs_point and _are_same(right, given)
+
+
+def _as_var(e: Expr) -> Expr:
+    return Var(e.name) if isinstance(e, RVar) else e
+
+
+def _scan(func: FuncRecord) -> str | None:
+    """`cumsum(e, over=k in [0, K))`, where that gives the first two definitions."""
+    if len(func.definitions) < 2:
+        return None
+    first, update = func.definitions[:2]
+    match update.values:
+        case (Select(_, body, Binary(op, Load() as before)),) if update.domain is not None:
+            for word in (w for w, step in reductions.SCANS.items() if step == op):
+                made = Scan(word, body, update.domain, body.dtype)
+                if _gives_scan(made, before, first, update):
+                    return _text_of(made)
+            return None
+        case _:
+            return None
+
+
+def _gives_scan(made: Scan, before: Load, first: Definition, update: Definition) -> bool:
+    """Whether the scan, as a right side, gives these two definitions."""
+    if len(made.domain.dims) != 1 or made.domain.where is not None:
+        return False
+    along = Var(made.domain.names[0])
+    previous = tuple(along - 1 if e is along else e for e in first.indices)
+    step = rewrite(reductions.step_of_scan(made, before), _as_var)
     return (
-        not itself
-        and needs_point == update.needs_point
-        and len(right) == len(given)
-        and all(a is b for a, b in zip(right, given, strict=True))
+        along in set(first.indices)
+        and before.buffer not in made.body.reads
+        and _are_same(update.indices, first.indices)
+        and _are_same(before.indices, previous)
+        and _are_same((*first.values, *update.values), (reductions.first_of_scan(made), step))
     )
 
 
-def _reduction_text(made: Reduction) -> str:
+def _are_same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def _text_of(made: Reduction | Scan) -> str:
     words = [_value(made.body), f"over={_points(made.domain)}"]
-    if made.initial is not None:
+    if isinstance(made, Reduction) and made.initial is not None:
         words.append(f"initial={_beside(made.initial)}")
-    if made.op in ("sum", "prod") and accumulator(made.dtype) is not made.dtype:
+    is_wide = accumulator(made.dtype) is made.dtype
+    if made.op in ("sum", "prod", "cumsum", "cumprod") and not is_wide:
         words.append(f"dtype={made.dtype}")
     return f"{made.op}({', '.join(words)})"

@@ -101,7 +101,7 @@ def cummax(e: Operand, *, over: RDom | RVar) -> Expr:
     return _scan("cummax", e, over, None)
 
 
-_SCANS = {"cumsum": "add", "cumprod": "mul", "cummax": "max"}
+SCANS = {"cumsum": "add", "cumprod": "mul", "cummax": "max"}
 
 
 def _scan(op: str, e: Operand, over: RDom | RVar, dtype: DType | None) -> Expr:
@@ -125,13 +125,13 @@ def _scan(op: str, e: Operand, over: RDom | RVar, dtype: DType | None) -> Expr:
 
 def first_of_scan(scan: Scan) -> Expr:
     """The value where no point has been seen."""
-    return identity(_SCANS[scan.op], scan.dtype)
+    return identity(SCANS[scan.op], scan.dtype)
 
 
 def step_of_scan(scan: Scan, previous: Expr) -> Expr:
     """The value at a point: that at the one before, and the term."""
     point, first = RVar(scan.domain, 0), scan.domain.dims[0][1]
-    return select(point <= first, scan.body, arithmetic(_SCANS[scan.op], previous, scan.body))
+    return select(point <= first, scan.body, arithmetic(SCANS[scan.op], previous, scan.body))
 
 
 def _domain(op: str, over: RDom | RVar) -> Domain:

@@ -1,9 +1,9 @@
 """The promise of the whole project: a schedule never changes the numbers.
 
 A pipeline of a small family, a legal schedule and odd sizes are drawn, and every target is
-compared with what the algorithm says.  The end of a run prints how often each directive and each
-form of algorithm was among the examples.  TENSORLANG_EXAMPLES=10000 asks for more examples on each
-target than CI has time for.
+compared with what the algorithm says.  The schedule is what its text gives, too.  The end of a run
+prints how often each directive and each form of algorithm was among the examples.
+TENSORLANG_EXAMPLES=10000 asks for more examples on each target than CI has time for.
 """
 
 import os
@@ -96,6 +96,7 @@ def compare(
     pipeline = data.draw(pipelines(FITTING.get(focus or "")), label="pipeline")
     drawn = schedules(pipeline, gpu=target != "c", focus=focus)
     trial = Trial(pipeline, schedule := data.draw(drawn), data.draw(inputs(pipeline, schedule)))
+    assert Schedule.parse(str(schedule), pipeline) == schedule
     if target == "triton":
         assume(programs_of(pipeline, schedule, trial.case) <= MOST_PROGRAMS)
     try:

@@ -75,7 +75,9 @@ def print_index(e: Expr) -> str:
     match e:
         case Const():
             return str(e.value)
-        case Cast(a=Expr() as a) if e.dtype is index and not isinstance(a, Const):
+        case Cast(a=Expr() as a) if (
+            e.dtype is index and a.dtype.is_integer and not isinstance(a, Const)
+        ):
             return print_expr(a, told=True)
         case _:
             return print_expr(e, told=True)
@@ -194,8 +196,8 @@ def _partners(e: Expr) -> tuple[Expr, ...]:
             return e.children
         case Select(_, a, b):
             return (a, b)
-        case Promise(a, lo, hi):
-            return (lo, hi) if isinstance(a, Const) else e.children
+        case Promise(a=a) if not isinstance(a, Const):
+            return e.children
         case _:
             return ()
 
@@ -205,7 +207,9 @@ def _index_piece(piece: tuple[Expr, int]) -> Piece:
     match e:
         case Const():
             return str(e.value)
-        case Cast(a=Expr() as a) if e.dtype is index and not isinstance(a, Const):
+        case Cast(a=Expr() as a) if (
+            e.dtype is index and a.dtype.is_integer and not isinstance(a, Const)
+        ):
             return (a, binds)
         case _:
             return piece

@@ -4,10 +4,11 @@ A move may be refused (ScheduleError): that the language refuses is a part of wh
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from hypothesis import strategies as st
 
+from tensorlang.directives.factoring import Merge
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Expr, Size
 from tensorlang.ir.stmt import LoopKind
@@ -179,7 +180,8 @@ def _pipeline(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> 
 def _rfactor(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
     loops = [loop.name for loop in stage.nest.loops if loop.reduction]
     if loops:
-        stage.rfactor(draw(st.sampled_from(loops)), _fresh(s, func, "u"))
+        merge = draw(st.sampled_from(("kernel", "kernel", *get_args(Merge))))
+        stage.rfactor(draw(st.sampled_from(loops)), _fresh(s, func, "u"), merge=merge)
 
 
 def _rolling_update(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:

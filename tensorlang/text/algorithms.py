@@ -10,10 +10,11 @@ from lark import Token
 
 from tensorlang.algorithm import Algorithm, reads_of
 from tensorlang.closing import close_algorithm, close_records
-from tensorlang.domain import Reduction
+from tensorlang.domain import Reduction, RVar
 from tensorlang.errors import ParseError
 from tensorlang.func import Func, Input, define_reduced, define_update
 from tensorlang.ir.expr import Expr, Operand, Param, Size, Var, arithmetic, divide
+from tensorlang.scanning import scans_of
 from tensorlang.span import reading
 from tensorlang.text.expressions import (
     OPERATORS,
@@ -133,6 +134,8 @@ class _Reader:
             )
         pure = {n: Var(n) for n in _bare_indices(parts)}
         key, values = self._sides(parts, {**self.scalars, **pure})
+        scanned = {scan.domain.names[0]: RVar(scan.domain, 0) for scan in scans_of(values)}
+        key = tuple(scanned.get(e.name, e) if isinstance(e, Var) else e for e in key)
         with reading(self.source.span(tree)):
             func = Func(unquoted(name))
             if "home" in parts and len(values) == 1 and isinstance(values[0], Reduction):

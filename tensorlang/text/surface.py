@@ -60,11 +60,15 @@ _REDUCTIONS: dict[str, Callable[..., Expr]] = {
     "all": reductions.all,
     "argmin": reductions.argmin,
     "argmax": reductions.argmax,
+    "cumsum": reductions.cumsum,
+    "cumprod": reductions.cumprod,
+    "cummax": reductions.cummax,
 }
-# What a reduction takes besides its term and its domain.
+# What a reduction or a scan takes besides its term and its domain.
 _OPTIONS = {
     **dict.fromkeys(("sum", "prod"), ("initial", "dtype")),
     **dict.fromkeys(("min", "max"), ("initial",)),
+    **dict.fromkeys(("cumsum", "cumprod"), ("dtype",)),
 }
 # The parts of a reduction that do not know its axes.
 _OUTSIDE = ("axis", "axes", "over", "keyword")

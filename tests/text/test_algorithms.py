@@ -74,6 +74,19 @@ def scan() -> Pipeline:
     return Pipeline("scan", inputs=[a], outputs={f: [M, N]})
 
 
+def scans() -> Pipeline:
+    a, h, k = Input("a", f32, [M, K]), Input("h", f16, [K]), RDom("k", K)
+    part = RDom("part", (1, K - 1))
+    rows, columns, inside, narrow = Func("rows"), Func("columns"), Func("inside"), Func("narrow")
+    rows[i, k] = tl.cumsum(a[i, k] * 2, over=k)
+    columns[k, i] = tl.cumprod(a[i, k], over=k)
+    columns[i, j] += 1
+    inside[i, k] = exp(tl.cummax(a[i, k], over=k) - a[i, k]) + tl.cumsum(h[k], over=k)
+    narrow[part] = tl.cumsum(h[part], over=part, dtype=f16)
+    shapes = {rows: [M, K], columns: [K, M], inside: [M, K], narrow: [K]}
+    return Pipeline("scans", inputs=[a, h], outputs=shapes)
+
+
 def largest() -> Pipeline:
     a, k, top, out = Input("a", f32, [M, N]), RDom("k", N), Func("top"), Func("out")
     top[i] = (f32(-1.0), i32(0))
@@ -122,6 +135,7 @@ def named_as_words() -> Pipeline:
         softmax,
         triangle,
         scan,
+        scans,
         largest,
         options,
         iota,
@@ -158,6 +172,12 @@ def test_a_nested_reduction_becomes_a_func_of_its_own() -> None:
     assert made.funcs[0].home == "d"
 
 
+def test_outside_a_scan_its_variable_is_that_of_the_definition() -> None:
+    text = "algorithm p(a: i32[N]) -> f[N] { f[k] = cumsum(a[k], over=k in [0, N)) - a[k]*10 }"
+    found = tl.parse(text).pipelines["p"](np.array([1, 2, 3], np.int32))
+    assert found.tolist() == [1 - 10, 3 - 20, 6 - 30]
+
+
 def test_producers_keep_the_order_of_the_text() -> None:
     text = "algorithm p(a: f32[N]) -> h[N] { g[i] = a[i] + 1 f[i] = a[i]*2 h[i] = f[i] + g[i] }"
     assert [f.name for f in tl.parse(text).pipelines["p"].algorithm.funcs] == ["g", "f", "h"]
@@ -173,6 +193,7 @@ def test_definitions_may_stand_in_one_line_and_a_header_in_several() -> None:
     assert [f.name for f in tl.parse(text).pipelines["p"].algorithm.funcs] == ["f", "g"]
 
 
+SCAN = "f[i] = cumsum(w, over=k in [0, N))"
 BODY = "algorithm p(a: f32[M, N], b: i32[N], w: f32) -> f[M] {{ {} }}"
 
 
@@ -187,6 +208,7 @@ BODY = "algorithm p(a: f32[M, N], b: i32[N], w: f32) -> f[M] {{ {} }}"
         ("f[i] = sum(a[i, 0])", "bad-reduction", "sum"),
         ("f[i] = exp(w, over=k in [0, N))", "bad-reduction", "exp"),
         ("f[i] = max(w, over=k in [0, N), dtype=f32)", "bad-reduction", "max"),
+        ("f[i] = cummax(w, over=i in [0, M), x=1)", "bad-reduction", "cummax"),
         ("f[i] += w", "not-defined-first", "f"),
         ("f[i] = w over k in [0, N)", "not-defined-first", "f"),
         ("a[i] = w", "name-twice", "a"),
@@ -223,6 +245,8 @@ def test_what_is_no_algorithm_is_refused_at_the_word(
         ("f[i] = w f[i] = i32(i) + 0.5:f64", "update-changes-dtype", "f[i] = i32(i) + 0.5:f64"),
         ("f[i] = (w, b[i]) f[i] = w", "wrong-components", "f[i] = w"),
         ("f[i] = w f[i] = f[i + 1]", "pure-var-moved", "f[i] = f[i + 1]"),
+        (SCAN, "scan-not-on-the-left", SCAN),
+        (f"f[i] = w {SCAN}", "scan-misplaced", SCAN),
         ("f[i + 1] = w", "unknown-name", "i"),
         ("f[0] = w", "first-definition-not-pure", "f[0] = w"),
     ],
