@@ -102,9 +102,10 @@ class ComputeAt(Directive):
 class ComputeWith(Directive):
     """for i: a; for i: b   ->   for i: { a; b }     this stage in the loops of the one before it
 
-    `func` is the Func whose stage runs just before this one: of an update its own Func, so that
-    initialisation and update share a loop nest; else a Func at the same place that this one does
-    not read.  Both have the same loops down to `var`, which both have.
+    `func` is the Func in the loops of whose last stage this one runs: of an update its own, so that
+    initialisation and update share a loop nest; else one at the same place that this one does not
+    read.  Places inside loops that were brought together before are the same.  Both have the same
+    loops down to `var`, which both have.
     See: Halide's Stage::compute_with.
     """
 
@@ -114,14 +115,12 @@ class ComputeWith(Directive):
 
     def apply(self, state: State, stage: tuple[str, int]) -> None:
         name, number = stage
-        if self.func != name and (number > 0 or self.func not in state.funcs):
+        if self.func not in state.funcs:
             raise self.error(
                 "unknown-func",
                 f"cannot compute {state.nests[stage].stage!r} with {self.func!r}",
-                why="an update runs right after the stage before it of its own Func"
-                if number
-                else f"{self.func!r} is no Func of the Pipeline",
-                fix=f"compute_with({name}, ...)" if number else "name a Func at the same place",
+                why=f"{self.func!r} is no Func of the Pipeline",
+                fix="name a Func at the same place",
             )
         if self.func == name and number == 0:
             raise self.error(

@@ -1,14 +1,14 @@
 """Run two stages in one set of loops, where a schedule says compute_with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from itertools import pairwise
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Expr, Var
 from tensorlang.ir.mentions import touches
+from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import (
-    Allocate,
     Block,
     For,
     If,
@@ -22,6 +22,7 @@ from tensorlang.ir.stmt import (
     walk,
 )
 from tensorlang.ir.walk import substitute
+from tensorlang.lower.bring_beside import brought_beside, last_stage
 from tensorlang.lower.plan import Merge, Nest, Plan
 
 
@@ -33,11 +34,11 @@ def merge_stages(program: Program, plan: Plan) -> Program:
     See: Halide's compute_with.
     """
     body = program.body
-    values = {s.var: s.value for s in walk(body) if isinstance(s, Let)} if plan.merges else {}
     for merge in plan.merges:
+        values = _values_of(body)
         merged = _merge_in(body, merge, plan, values)
         if merged is body:
-            body = _brought_beside(body, merge)
+            body = brought_beside(body, merge)
             merged = _merge_in(body, merge, plan, values)
         if merged is body:
             raise _refused(
@@ -51,6 +52,16 @@ def merge_stages(program: Program, plan: Plan) -> Program:
     return program if body is program.body else replace(program, body=body)
 
 
+def _values_of(body: Stmt) -> Mapping[str, Expr]:
+    """What names stand for, such as the extent of a region; itself for one with two values."""
+    found: dict[str, Expr] = {}
+    for stmt in walk(body):
+        if isinstance(stmt, Let):
+            value = substitute(stmt.value, found)
+            found[stmt.var] = value if found.get(stmt.var, value) is value else Var(stmt.var)
+    return found
+
+
 def _merge_in(stmt: Stmt, merge: Merge, plan: Plan, values: Mapping[str, Expr]) -> Stmt:
     if isinstance(stmt, Block):
         statements = stmt.statements
@@ -61,60 +72,8 @@ def _merge_in(stmt: Stmt, merge: Merge, plan: Plan, values: Mapping[str, Expr]) 
     return map_children(stmt, lambda child: _merge_in(child, merge, plan, values))
 
 
-def _brought_beside(body: Stmt, merge: Merge) -> Stmt:
-    """a; allocate X { s; b; t }   ->   allocate X { a; b; s; t }     at root
-
-    Storage of what is computed between then lives longer, and b runs before s, of which neither
-    needs the other; where one does, the body stays as it is.
-    """
-    line = _line(body)
-    stages = [(k, s) for k, s in enumerate(line) if isinstance(s, Stage)]
-    at = next((k for k, s in stages if _names_of(_last(s)) == merge.into), None)
-    to = next((k for k, s in stages if _names_of(s) == merge.stage), None)
-    if at is None or to is None or to < at:
-        return body
-    moved, between = line[to], line[at + 1 : to]
-    held = [s for s in between if isinstance(s, (Allocate, Let))]
-    passed = [s for s in between if not isinstance(s, (Allocate, Let))]
-    if any(_needs(moved, s) or _needs(s, moved) for s in passed):
-        return body
-    order = [*line[:at], *held, line[at], moved, *passed, *line[to + 1 :]]
-    made: list[Stmt] = []
-    for item in reversed(order):
-        if isinstance(item, (Allocate, Let)):
-            made = [replace(item, body=block(*made))]
-        else:
-            made.insert(0, item)
-    return block(*made)
-
-
-def _line(body: Stmt) -> list[Stmt]:
-    """The statements of the root in order; an Allocate or a Let stands for its head alone."""
-    if isinstance(body, Block):
-        return [s for part in body.statements for s in _line(part)]
-    if isinstance(body, (Allocate, Let)):
-        return [body, *_line(body.body)]
-    return [body]
-
-
-def _names_of(stage: Stage) -> tuple[str, int]:
-    return stage.func, stage.number
-
-
-def _needs(a: Stmt, b: Stmt) -> bool:
-    """Whether a touches what b stores."""
-    return any(touches(a, s.buffer) for s in walk(b) if isinstance(s, Store))
-
-
 def _is_pair(a: Stage, b: Stage, merge: Merge) -> bool:
-    last = _last(a)
-    return (last.func, last.number) == merge.into and (b.func, b.number) == merge.stage
-
-
-def _last(stage: Stage) -> Stage:
-    """The last stage that was merged into this one, or itself."""
-    inner = [s for s in walk(stage.body) if isinstance(s, Stage)]
-    return inner[-1] if inner and inner[-1].func == stage.func else stage
+    return last_stage(a) == merge.into and (b.func, b.number) == merge.stage
 
 
 def _merged(merge: Merge, plan: Plan, a: Stage, b: Stage, values: Mapping[str, Expr]) -> Stage:
@@ -124,12 +83,55 @@ def _merged(merge: Merge, plan: Plan, a: Stage, b: Stage, values: Mapping[str, E
     _check_alike(merge, loops_a, loops_b, values)
     if a.func != b.func:
         _check_independent(merge, a, b)
-    for mine, other in zip(reversed(loops_a), reversed(loops_b), strict=True):
+    pairs = list(zip(loops_a, loops_b, strict=True))
+    for mine, other in reversed(pairs):
         inner_b = Let(other.var, Var(mine.var), inner_b) if mine.var != other.var else inner_b
-    body = block(inner_a, Stage(b.func, b.number, inner_b, span=b.span))
-    for loop in reversed(loops_a):
-        body = replace(loop, body=body)
+    body = _under_guards(inner_a, Stage(b.func, b.number, inner_b, span=b.span), values)
+    for loop, other in reversed(pairs):
+        body = replace(loop, body=body, reduction=loop.reduction or other.reduction)
     return replace(a, body=body)
+
+
+def _under_guards(a: Stmt, b: Stage, values: Mapping[str, Expr]) -> Stmt:
+    """if c: s; if c: t   ->   if c: { s; t }     so that c can become the extent of the loop"""
+    guards, inner = _guards_of(a, values)
+    if not guards or not guards <= _guards_of(b.body, values)[0]:
+        return block(a, b)
+    both = block(inner, replace(b, body=_without(b.body, guards, values)))
+    return _around(a, inner, both)
+
+
+def _guards_of(stmt: Stmt, values: Mapping[str, Expr]) -> tuple[frozenset[Expr], Stmt]:
+    """The conditions at the head of a statement, in names bound outside it, and what they guard."""
+    found: set[Expr] = set()
+    while isinstance(stmt, (Let, If)):
+        if isinstance(stmt, Let):
+            values = {**values, stmt.var: substitute(stmt.value, values)}
+        elif not stmt.condition.reads:
+            found.add(simplify(substitute(stmt.condition, values)))
+        else:
+            break
+        stmt = stmt.body
+    return frozenset(found), stmt
+
+
+def _without(stmt: Stmt, guards: Set[Expr], values: Mapping[str, Expr]) -> Stmt:
+    """The statement where those guards are known to hold."""
+    if isinstance(stmt, Let):
+        values = {**values, stmt.var: substitute(stmt.value, values)}
+        return replace(stmt, body=_without(stmt.body, guards, values))
+    if isinstance(stmt, If):
+        body = _without(stmt.body, guards, values)
+        known = simplify(substitute(stmt.condition, values)) in guards
+        return body if known else replace(stmt, body=body)
+    return stmt
+
+
+def _around(stmt: Stmt, inner: Stmt, made: Stmt) -> Stmt:
+    """The Lets and Ifs of a statement around something else than `inner`."""
+    if stmt is inner or not isinstance(stmt, (Let, If)):
+        return made
+    return replace(stmt, body=_around(stmt.body, inner, made))
 
 
 def _peel(merge: Merge, stage: Stage, nest: Nest) -> tuple[list[For], Stmt]:
@@ -168,7 +170,6 @@ def _peel(merge: Merge, stage: Stage, nest: Nest) -> tuple[list[For], Stmt]:
 
 
 def _check_alike(merge: Merge, a: list[For], b: list[For], values: Mapping[str, Expr]) -> None:
-    """Args: values: what names stand for, such as the extent of a region."""
     alike = len(a) == len(b) and all(
         x.kind is y.kind
         and substitute(x.min, values) is substitute(y.min, values)

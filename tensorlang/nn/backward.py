@@ -1,23 +1,43 @@
-"""How the gradients of norms of rows run on a GPU: one pass for the rows, and their sums beside it.
+"""How the gradients of norms of rows run on a GPU: each row is read once, for all of them.
 
     blocks of rows p {
-        for the rows r: statistics; grad_x
-        for the rows r: statistics; partial[p, j] += ...        one for each of weight and bias
+        partial[p, j] = 0                                   one for each of weight and bias
+        for steps of a few rows { statistics; grad_x; partial[p, j] += ... }
     }
-    blocks of columns { grad_weight = sum(partial, over=p) }
+    blocks of columns { grad_weight = sum(partial, over=p); grad_bias = ... }
 
-The rows of a block are few, so that their second reading meets a cache.
+The partial sums stay in registers while their block runs.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tensorlang.algorithm import reads_of
 from tensorlang.nn.schedules import rows
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 
-# The longest row that a program holds; lanes of a warp along columns; blocks of rows at most.
-_LONGEST_ROW, _COLUMNS, _BLOCKS = 16384, 256, 512
+# The longest row that a program holds.
+_LONGEST_ROW = 16384
+# Of the kernel that sums the partial sums: columns and parts of a tile, and its warps.
+_COLUMNS, _PARTS, _MERGING_WARPS = 32, 128, 8
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How rows are dealt out.
+
+    Args:
+        rows: of a program.
+        together: rows of one step, whose loads are in flight at once.
+        warps: of a program.
+        stages: steps whose loads are in flight.
+    """
+
+    rows: int
+    together: int
+    warps: int
+    stages: int = 1
 
 
 def norm_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
@@ -30,66 +50,82 @@ def norm_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Sche
     outputs = [name for name, _ in pipeline.algorithm.outputs]
     if "grad_x" not in outputs or not 0 < sizes.get("N", 1) <= _LONGEST_ROW:
         return None
-    funcs = {f.name: f for f in pipeline.algorithm.funcs}
-    if any(f.dims not in (("i",), ("j",), ("i", "j")) for f in funcs.values()):
+    if any(f.dims not in (("i",), ("j",), ("i", "j")) for f in pipeline.algorithm.funcs):
         return None
+    return in_runs(pipeline, runs_for(sizes.get("M", 1), sizes.get("N", 1)))
+
+
+def runs_for(count: int, length: int) -> Runs:
+    """For so many rows of that length."""
+    warps = 4 if length <= 2048 else 8 if length <= 8192 else 16
+    together = max(1, min(4, 4096 // length))
+    return Runs(max(together, min(32, count // 256)), together, warps)
+
+
+def in_runs(pipeline: Pipeline, runs: Runs) -> Schedule:
+    """The schedule above, for the gradient of a norm."""
     schedule = Schedule(pipeline)
-    part = max(1, min(16, sizes.get("M", 1) // _BLOCKS))
-    stage = schedule["grad_x"].split("i", "p", "r", part).gpu_blocks("p").vectorize("j")
-    stage.gpu_warps(_warps_for(sizes.get("N", 1)))
+    funcs = {f.name: f for f in pipeline.algorithm.funcs}
+    stage = schedule["grad_x"].split("i", "p", "run", runs.rows)
+    stage.split("run", "step", "row", runs.together).gpu_blocks("p").gpu_warps(runs.warps)
+    stage.vectorize("row").vectorize("j").gpu_dependent_launch()
+    if runs.stages > 1:
+        stage.pipeline("step", runs.stages)
     for name, func in funcs.items():
         if not func.is_pure and func.dims == ("i",):
-            _in_lanes(schedule, name, "grad_x", "r")
-    for out in outputs:
-        if out != "grad_x":
-            _beside(schedule, out, part)
+            _in_lanes(schedule, name, "grad_x")
+    others = [name for name, _ in pipeline.algorithm.outputs if name != "grad_x"]
+    for out in others:
+        _beside(schedule, out, runs)
+    for out in others[1:]:
+        schedule[out].compute_with(others[0], "columns")
     return schedule
 
 
-def _in_lanes(schedule: Schedule, name: str, at: str, loop: str) -> None:
-    """A reduction of a row inside a loop, its domain in lanes."""
-    made = schedule[name].compute_at(at, loop)
+def _in_lanes(schedule: Schedule, name: str, at: str) -> None:
+    """A statistic of the rows of a step: they and their domain in lanes."""
+    made = schedule[name].compute_at(at, "step").vectorize("i")
     for number, definition in enumerate(schedule.state.funcs[name].definitions[1:]):
+        update = made.update(number).vectorize("i")
         for reduced in definition.domain.names if definition.domain else ():
-            made.update(number).vectorize(reduced)
+            update.vectorize(reduced)
 
 
-def _beside(schedule: Schedule, out: str, part: int) -> None:
-    """out[j], a sum over rows: its partial sums in the blocks of grad_x, and their sum."""
+def _beside(schedule: Schedule, out: str, runs: Runs) -> None:
+    """out[j], a sum over rows: its partial sums in the loops of grad_x, and their sum."""
     funcs = {f.name: f for f in schedule.algorithm.funcs}
     total = f"{out}_sum" if f"{out}_sum" in funcs else out
-    step = schedule[total].update(0).split("i", "part", "r", part)
-    partial = step.rfactor("part", "p").name
+    step = schedule[total].update(0).split("i", "part", "run", runs.rows)
+    partial = step.split("run", "step", "row", runs.together).rfactor("part", "p").name
     stored = schedule[partial].in_(total).name
-    if total == out:
-        _columns(schedule, out, 0)
-    else:
-        stage = schedule[out].split("j", "columns", "lane", _COLUMNS)
-        stage.gpu_blocks("columns").vectorize("lane").gpu_warps(1)
-        schedule[total].compute_at(out, "columns").vectorize("j")
-        schedule[total].update(0).reorder("part", "j").vectorize("j").pipeline("part", 4)
+    _merge(schedule, out, total)
     schedule[stored].compute_root().gpu_blocks("p").vectorize("j")
     schedule[partial].compute_at(stored, "p").vectorize("j")
-    schedule[partial].update(0).reorder("p", "r", "j").vectorize("j")
-    # What the partial sums need of a row they compute again: a Func inside a loop has one home.
+    update = schedule[partial].update(0).reorder("p", "step", "row", "j")
+    update.vectorize("row").vectorize("j")
+    # What the partial sums need of a row they name again: a Func inside a loop has one home.
     waiting = [(name, partial) for name in sorted(reads_of(funcs[total]) & funcs.keys() - {total})]
     while waiting:
         name, consumer = waiting.pop()
         clone = schedule[name].clone_in(consumer).name
         if not funcs[name].is_pure:
-            _in_lanes(schedule, clone, partial, "r")
+            _in_lanes(schedule, clone, partial)
         waiting += [(n, clone) for n in sorted(reads_of(funcs[name]) & funcs.keys() - {name})]
     schedule[stored].compute_with("grad_x", "p")
+    schedule[partial].update(0).compute_with("grad_x", "step")
 
 
-def _columns(schedule: Schedule, out: str, number: int) -> None:
-    """An output that is itself the sum: start and merge in one kernel, columns in lanes."""
-    start = schedule[out].split("j", "columns", "lane", _COLUMNS)
-    start.gpu_blocks("columns").vectorize("lane").gpu_warps(1)
-    merge = schedule[out].update(number).split("j", "columns", "lane", _COLUMNS)
-    merge.reorder("columns", "part", "lane").gpu_blocks("columns").vectorize("lane")
-    merge.compute_with(out, "columns")
-
-
-def _warps_for(row: int) -> int:
-    return 2 if row <= 1024 else 4 if row <= 2048 else 8 if row <= 8192 else 16
+def _merge(schedule: Schedule, out: str, total: str) -> None:
+    """The sum of the partial sums, in tiles of parts and columns."""
+    update = schedule[total].update(0).split("part", "turn", "lot", _PARTS)
+    if total == out:
+        start = schedule[out].split("j", "columns", "lane", _COLUMNS).gpu_blocks("columns")
+        start.vectorize("lane").gpu_warps(_MERGING_WARPS).gpu_dependent_launch()
+        update.split("j", "columns", "lane", _COLUMNS).reorder("columns", "turn", "lot", "lane")
+        update.gpu_blocks("columns").vectorize("lot").vectorize("lane")
+        update.compute_with(out, "columns")
+        return
+    stage = schedule[out].split("j", "columns", "lane", _COLUMNS).gpu_blocks("columns")
+    stage.vectorize("lane").gpu_warps(_MERGING_WARPS).gpu_dependent_launch()
+    schedule[total].compute_at(out, "columns").vectorize("j")
+    update.reorder("turn", "lot", "j").vectorize("lot").vectorize("j")

@@ -59,6 +59,7 @@ class _Sharing:
         self.scopes = [_Scope(is_loop=False)]
         self.level: dict[str, int] = {}
         self.renamed: dict[str, Expr] = {}
+        self.plainly: dict[Expr, Expr] = {}
         self.uses = Counter(use for use, _ in _uses(kernel.body))
         self.taken = {name for tile in walk_tiles(kernel.body) for name in names_of(tile)}
         self.taken |= {name for name, _ in kernel.scalars} | {g.name for g in kernel.grid}
@@ -119,7 +120,8 @@ class _Sharing:
 
     def read(self, tile: Read) -> None:
         at, mask = self.accessed(tile.at, tile.mask)
-        key = (at.pointer, at.parts, mask, self.lanes.of_name(tile.name))
+        plain = (*map(self.plain, at.parts), None if mask is None else self.plain(mask))
+        key = (at.pointer, plain, self.lanes.of_name(tile.name))
         held = next((scope.reads[key] for scope in self.scopes if key in scope.reads), None)
         if held is not None:
             # Two Funcs read the same elements of an Input, whose values stay.
@@ -139,7 +141,7 @@ class _Sharing:
         level = self.home([value])
         self.put(Bind(tile.name, value), level)
         if value.free.isdisjoint(self.kernel.mutable):
-            self.scopes[level].values[value] = Var(tile.name, value.dtype)
+            self.hold(value, Var(tile.name, value.dtype), level)
 
     def accessed(
         self, at: Access, mask: Expr | None, *values: Expr
@@ -215,11 +217,27 @@ class _Sharing:
         this = Var(self.fresh(wanted), e.dtype)
         self.lanes.declare(this.name, self.lanes.of(e))
         self.put(Bind(this.name, e), 0)
-        self.scopes[0].values[e] = this
+        self.hold(e, this, 0)
         return this
 
     def find(self, value: Expr) -> Var | None:
-        return next((s.values[value] for s in self.scopes if value in s.values), None)
+        plain = self.plain(value)
+        return next((s.values[plain] for s in self.scopes if plain in s.values), None)
+
+    def hold(self, value: Expr, name: Var, level: int) -> None:
+        """Remember that in the block `level` a name has this value."""
+        plain = self.plain(value)
+        self.scopes[level].values[plain] = name
+        self.plainly[name] = plain
+
+    def plain(self, value: Expr) -> Expr:
+        """The value with what its names stand for, so that equal ones are one expression."""
+
+        def step(e: Expr, operands: list[Expr]) -> Expr:
+            same = all(a is b for a, b in zip(operands, e.children, strict=True))
+            return e if same else e.rebuild(tuple(operands))
+
+        return fold(value, step, self.plainly)
 
     def named(self, value: Expr, home: int, mutable: bool) -> Var:
         """Bind `value` in the block `home`."""
@@ -228,7 +246,7 @@ class _Sharing:
         self.lanes.declare(name, self.lanes.of(value))
         self.put(Bind(name, value), self.here if mutable else home)
         if not mutable:
-            self.scopes[home].values[value] = this
+            self.hold(value, this, home)
         return this
 
     def fresh(self, wanted: str) -> str:
