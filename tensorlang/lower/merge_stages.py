@@ -1,6 +1,6 @@
 """Run two stages in one set of loops, where a schedule says compute_with."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -115,7 +115,7 @@ def _guards_of(stmt: Stmt, values: Mapping[str, Expr]) -> tuple[frozenset[Expr],
     return frozenset(found), stmt
 
 
-def _without(stmt: Stmt, guards: Set[Expr], values: Mapping[str, Expr]) -> Stmt:
+def _without(stmt: Stmt, guards: frozenset[Expr], values: Mapping[str, Expr]) -> Stmt:
     """The statement where those guards are known to hold."""
     if isinstance(stmt, Let):
         values = {**values, stmt.var: substitute(stmt.value, values)}

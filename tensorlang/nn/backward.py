@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tensorlang.algorithm import reads_of
 from tensorlang.nn.schedules import rows
 from tensorlang.pipeline import Pipeline
-from tensorlang.schedule import Schedule
+from tensorlang.schedule import Schedule, Stage
 
 # The longest row that a program holds.
 _LONGEST_ROW = 16384
@@ -66,14 +66,13 @@ def in_runs(pipeline: Pipeline, runs: Runs) -> Schedule:
     """The schedule above, for the gradient of a norm."""
     schedule = Schedule(pipeline)
     funcs = {f.name: f for f in pipeline.algorithm.funcs}
-    stage = schedule["grad_x"].split("i", "p", "run", runs.rows)
-    stage.split("run", "step", "row", runs.together).gpu_blocks("p").gpu_warps(runs.warps)
-    stage.vectorize("row").vectorize("j").gpu_dependent_launch()
+    stage = _dealt(schedule["grad_x"], "p", runs).gpu_blocks("p").gpu_warps(runs.warps)
+    _lanes(stage, runs, "row", "j").gpu_dependent_launch()
     if runs.stages > 1:
         stage.pipeline("step", runs.stages)
     for name, func in funcs.items():
         if not func.is_pure and func.dims == ("i",):
-            _in_lanes(schedule, name, "grad_x")
+            _statistic(schedule, name, "grad_x", runs)
     others = [name for name, _ in pipeline.algorithm.outputs if name != "grad_x"]
     for out in others:
         _beside(schedule, out, runs)
@@ -82,34 +81,46 @@ def in_runs(pipeline: Pipeline, runs: Runs) -> Schedule:
     return schedule
 
 
-def _in_lanes(schedule: Schedule, name: str, at: str) -> None:
-    """A statistic of the rows of a step: they and their domain in lanes."""
-    made = schedule[name].compute_at(at, "step").vectorize("i")
+def _dealt(stage: Stage, outer: str, runs: Runs) -> Stage:
+    """for i   ->   for outer { for step { for row } }     a step of one row has no loop of rows"""
+    if runs.together == 1:
+        return stage.split("i", outer, "step", runs.rows)
+    return stage.split("i", outer, "run", runs.rows).split("run", "step", "row", runs.together)
+
+
+def _lanes(stage: Stage, runs: Runs, rows: str, *loops: str) -> Stage:
+    """The rows of a step, where there are several, and other loops in lanes."""
+    for loop in (rows, *loops) if runs.together > 1 else loops:
+        stage.vectorize(loop)
+    return stage
+
+
+def _statistic(schedule: Schedule, name: str, at: str, runs: Runs) -> None:
+    """A reduction of each row of a step."""
+    made = _lanes(schedule[name].compute_at(at, "step"), runs, "i")
     for number, definition in enumerate(schedule.state.funcs[name].definitions[1:]):
-        update = made.update(number).vectorize("i")
-        for reduced in definition.domain.names if definition.domain else ():
-            update.vectorize(reduced)
+        domain = definition.domain
+        _lanes(made.update(number), runs, "i", *(domain.names if domain else ()))
 
 
 def _beside(schedule: Schedule, out: str, runs: Runs) -> None:
     """out[j], a sum over rows: its partial sums in the loops of grad_x, and their sum."""
     funcs = {f.name: f for f in schedule.algorithm.funcs}
     total = f"{out}_sum" if f"{out}_sum" in funcs else out
-    step = schedule[total].update(0).split("i", "part", "run", runs.rows)
-    partial = step.split("run", "step", "row", runs.together).rfactor("part", "p").name
+    partial = _dealt(schedule[total].update(0), "part", runs).rfactor("part", "p").name
     stored = schedule[partial].in_(total).name
     _merge(schedule, out, total)
     schedule[stored].compute_root().gpu_blocks("p").vectorize("j")
     schedule[partial].compute_at(stored, "p").vectorize("j")
-    update = schedule[partial].update(0).reorder("p", "step", "row", "j")
-    update.vectorize("row").vectorize("j")
+    rows = ("row",) if runs.together > 1 else ()
+    _lanes(schedule[partial].update(0).reorder("p", "step", *rows, "j"), runs, "row", "j")
     # What the partial sums need of a row they name again: a Func inside a loop has one home.
     waiting = [(name, partial) for name in sorted(reads_of(funcs[total]) & funcs.keys() - {total})]
     while waiting:
         name, consumer = waiting.pop()
         clone = schedule[name].clone_in(consumer).name
         if not funcs[name].is_pure:
-            _in_lanes(schedule, clone, partial)
+            _statistic(schedule, clone, partial, runs)
         waiting += [(n, clone) for n in sorted(reads_of(funcs[name]) & funcs.keys() - {name})]
     schedule[stored].compute_with("grad_x", "p")
     schedule[partial].update(0).compute_with("grad_x", "step")

@@ -210,8 +210,11 @@ def _copies(name: str) -> Move:
 
 
 def _compute_with(draw: Draw, s: Schedule, stage: Stage, func: str, number: int) -> None:
-    other = func if number else draw(st.sampled_from(s.state.algorithm.funcs)).name
-    before = s.state.nests[other, number - 1 if number else len(s.state.stages(other)) - 1]
+    other = draw(st.sampled_from(s.state.algorithm.funcs)).name
+    if number and draw(st.booleans()):
+        other = func
+    last = number - 1 if other == func else len(s.state.stages(other)) - 1
+    before = s.state.nests[other, max(last, 0)]
     shared = [name for name in _loops(stage) if before.find(name) is not None]
     if shared:
         stage.compute_with(other, draw(st.sampled_from(shared)))

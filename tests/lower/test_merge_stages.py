@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tensorlang import Func, Input, Pipeline, Schedule, ScheduleError, Size, Var, f32
-from tensorlang.ir.stmt import For, Program, Stage, walk
+from tensorlang import Func, Input, Pipeline, RDom, Schedule, ScheduleError, Size, Var, f32, sum
+from tensorlang.ir.stmt import For, If, Program, Stage, walk
 from tests.lower.between import around, run, text
 
 M, N = Size("M"), Size("N")
@@ -105,5 +105,53 @@ def test_a_stage_is_brought_beside_another_where_neither_needs_what_stands_betwe
     s["kept"].compute_with("first", i)
     before, after = around(p, s, "merge_stages")
     assert loops(after) == ["first.i", "first.j", "kept.j", "last.i", "last.j"]
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert all(map(np.array_equal, run(p, before, values), run(p, after, values)))
+
+
+def rows_and_their_sum() -> tuple[Pipeline, Schedule]:
+    """Twice a matrix, and the sums of its columns by parts of 4 rows, in blocks of 4 rows."""
+    a, doubled, total = Input("A", f32, [M, N]), Func("doubled"), Func("total")
+    doubled[i, j] = a[i, j] * 2
+    total[j] = sum(a[i, j], over=RDom("i", M))
+    p = Pipeline("p", inputs=[a], outputs={doubled: [M, N], total: [N]})
+    s = Schedule(p)
+    s["doubled"].split(i, "p", "r", 4)
+    part = s["total"].update(0).split("i", "po", "r", 4).rfactor("po", "p")
+    stored = s[part].in_("total")
+    s[stored].compute_root().compute_with("doubled", "p")
+    s[part].compute_at(stored, "p").update(0).reorder("p", "r", j)
+    s[part].update(0).compute_with("doubled", "r")
+    return p, s
+
+
+def test_an_update_joins_loops_inside_loops_that_are_merged_already(golden) -> None:
+    p, s = rows_and_their_sum()
+    before, after = around(p, s, "merge_stages")
+    golden(text(after))
+    assert [name for name in loops(after) if name.endswith(".r")] == ["doubled.r"]
+    # 4 does not divide 7, so that both stages are guarded.
+    values = np.arange(21, dtype=np.float32).reshape(7, 3)
+    for found, other in zip(run(p, after, values), run(p, before, values), strict=True):
+        np.testing.assert_array_equal(found, other)
+    assert Schedule.parse(str(s), p) == s
+
+
+def test_a_guard_that_both_stages_have_becomes_the_extent_of_their_loop() -> None:
+    p, s = rows_and_their_sum()
+    after = around(p, s, "trim_loops")[1]
+    (rows,) = (s for s in walk(after.body) if isinstance(s, For) and s.var == "doubled.r")
+    assert not any(isinstance(s, If) for s in walk(rows))
+
+
+def test_what_a_stage_starts_from_comes_before_the_loops_that_it_joins() -> None:
+    a, f, g = Input("A", f32, [M, N]), Func("f"), Func("g")
+    f[i, j] = a[i, j] * 2
+    g[j] = sum(a[i, j], over=RDom("i", M))
+    p = Pipeline("p", inputs=[a], outputs={f: [M, N], g: [N]})
+    s = Schedule(p)
+    s["g"].update(0).reorder("i", j).compute_with("f", i)
+    before, after = around(p, s, "merge_stages")
+    assert loops(after) == ["g.j", "f.i", "f.j", "g.j"]
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert all(map(np.array_equal, run(p, before, values), run(p, after, values)))

@@ -37,9 +37,10 @@ def test_partial_sums_stand_beside_the_rows(name):
         np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-5)
 
 
-def test_a_gpu_runs_the_rows_and_their_partial_sums_in_one_kernel():
+@pytest.mark.parametrize("length", [1024, 4096])
+def test_a_gpu_runs_the_rows_and_their_partial_sums_in_one_kernel(length):
     one = norm("layer_norm")
-    schedule = norm_rows(one, "triton", {"M": 4096, "N": 4096})
+    schedule = norm_rows(one, "triton", {"M": 4096, "N": length})
     kernel = one.compile(schedule, Target("triton", arch="sm_90"))
     # The rows; then the sums of weight and bias.  No row is read twice.
     assert kernel.source.count("@triton.jit") == 2
