@@ -173,6 +173,11 @@ def _equals_zero(e: Expr) -> Expr:
     return Compare("eq", e, ZERO)
 
 
+def is_affine(e: Expr, axes: frozenset[str]) -> bool:
+    """Whether an index is a sum of multiples of axes and of what does not vary along them."""
+    return _affine(e, axes) is not None
+
+
 def _affine(e: Expr, axes: frozenset[str]) -> tuple[dict[str, Expr], Expr] | None:
     """The coefficients of the axes in `e`, and what is left; None where `e` is not affine."""
     form = expanded(to_linear(e))

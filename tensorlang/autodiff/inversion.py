@@ -8,15 +8,19 @@
     x//4 == t         ->  x = 4*t + y, for every y in [0, 4)     the quotient is a digit too
 
 An index that is none of these (a clamp, data) stays as it is: the element is then scattered to.
+But where it varies only along axes that are other indices themselves, as in x[i, t[i]], no two
+points touch one element, and it is a condition:
+
+    i == t0, t[i] == t1   ->  i = t0, where t[t0] == t1
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tensorlang.autodiff.digits import split_digits
-from tensorlang.autodiff.equations import Solver
+from tensorlang.autodiff.equations import Solver, is_affine
 from tensorlang.autodiff.space import Axis, facts_of
-from tensorlang.ir.expr import Expr, Var
+from tensorlang.ir.expr import Compare, Expr, Var
 from tensorlang.ir.walk import substitute
 
 
@@ -49,9 +53,15 @@ def invert(
     while True:
         digits = split_digits(indices, space, whole, fresh)
         solver = Solver(digits.space, facts_of((*digits.space, *target)))
+        told = _told_by_others(digits.indices, digits.space)
         for dim, e in enumerate(digits.indices):
-            solver.add(dim, e, Var(target[dim].name))
+            if dim not in told:
+                solver.add(dim, e, Var(target[dim].name))
         solver.solve()
+        chosen = [
+            Compare("eq", substitute(digits.indices[dim], solver.values), Var(target[dim].name))
+            for dim in told
+        ]
         # An axis none of whose digits is found is better summed over as it is.
         idle = {axis.name for axis in space if _is_idle(digits.values[axis.name], solver)}
         if idle <= whole:
@@ -67,7 +77,18 @@ def invert(
         for condition in _within(axis, known)
     ]
     sums = tuple(axis for axis in digits.space if axis.name in solver.fixed)
-    return Inverse(values, sums, (*solver.conditions, *ranges), solver.kept)
+    return Inverse(values, sums, (*solver.conditions, *ranges, *chosen), solver.kept)
+
+
+def _told_by_others(indices: Sequence[Expr], space: Sequence[Axis]) -> tuple[int, ...]:
+    """The dimensions whose index is not affine, and varies along axes that are indices alone."""
+    axes = frozenset(axis.name for axis in space)
+    alone = {e.name for e in indices if isinstance(e, Var)}
+    return tuple(
+        dim
+        for dim, e in enumerate(indices)
+        if not is_affine(e, axes) and not axes.isdisjoint(e.free) and e.free & axes <= alone
+    )
 
 
 def _is_idle(value: Expr, solver: Solver) -> bool:

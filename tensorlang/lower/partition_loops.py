@@ -27,6 +27,8 @@ from tensorlang.ir.walk import substitute
 
 # A loop with more stores in it than this is not written again.
 _MOST_STORES = 64
+# A lane of so many elements is as large as a tile.
+_LONG_LANE = 1024
 _GRID = (LoopKind.GPU_BLOCK, LoopKind.PARALLEL)
 
 
@@ -34,10 +36,10 @@ def partition_loops(program: Program) -> Program:
     """for v in [a, b): { lanes i, j: if j <= i: s }   ->   for v in [a, x): the same
     for v in [x, y): { lanes i, j: s }    for v in [y, b): the same
 
-    Only where a guard joins two lanes, as that of a causal mask does: it is as large as the tile.
-    Then all guards of the loop that hold for every lane in [x, y) go.  The order of the iterations
-    stays, and with it every value.
-    Requires: simplified, trimmed.  Not its job: tails of one lane, which backends specialise.
+    Only where a guard joins two lanes, as that of a causal mask does, or a long one: it is as large
+    as the tile.  Then all guards of the loop that hold for every lane in [x, y) go.  The order of
+    the iterations stays, and with it every value.
+    Requires: simplified, trimmed.  Not its job: tails of a short lane, which backends specialise.
     """
     body = _partition(program.body)
     return program if body is program.body else replace(program, body=simplify_stmt(body))
@@ -78,13 +80,19 @@ class _Scope:
             case _:
                 return self
 
+    def is_long(self, lane: str) -> bool:
+        """Whether it is known to have as many elements as a tile."""
+        first, last = self.ranges[lane]
+        apart = last - first
+        return not apart.terms and apart.constant + 1 >= _LONG_LANE
+
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """A condition that holds for every lane where 0 <= form of each; how many lanes it joins."""
+    """A condition that holds for every lane where 0 <= form of each; whether it is of a tile."""
 
     forms: tuple[Linear, ...]
-    joined: int
+    is_large: bool
 
     def says(self, other: "_Guard") -> bool:
         """Whether the two are one condition on the loop."""
@@ -95,7 +103,7 @@ class _Guard:
 
 def _pieces(loop: For) -> Stmt:
     guards = _guards_of(loop) if _is_copied(loop) else {}
-    if all(guard.joined < 2 for guard in guards.values()):
+    if not any(guard.is_large for guard in guards.values()):
         return loop
     lows, ends = _limits(loop.var, guards)
     begin, stop = Var(f"{loop.var}.inner"), Var(f"{loop.var}.outer")
@@ -163,7 +171,8 @@ def _decided(condition: Expr, var: str, scope: _Scope) -> _Guard | None:
     hidden = any(not isinstance(e, Var) and var in e.free for form in forms for e in form.terms)
     if not known or hidden or (len(known) < len(forms) and not _all_above(forms, known)):
         return None
-    return _Guard(tuple(forms), len(joined & scope.lanes))
+    lanes = joined & scope.lanes
+    return _Guard(tuple(forms), len(lanes) > 1 or any(map(scope.is_long, lanes)))
 
 
 def _all_above(forms: list[Linear], known: list[Linear]) -> bool:

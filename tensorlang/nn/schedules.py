@@ -49,15 +49,21 @@ def soft_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Sche
     return rows(pipeline, target)
 
 
-def in_slices(pipeline: Pipeline, length: int) -> Schedule:
+def in_slices(
+    pipeline: Pipeline, length: int, warps: int = _WARPS_OF_SLICE, stages: int = 0
+) -> Schedule:
     """blocks of i { for slices { top; repair total; total }; for slices of j: out[i, j] }
 
     A row is read once for both reductions, and from the cache for what comes after them.
+
+    Args:
+        length: of a slice.
+        warps, stages: of a program, and of its loop over slices; 0: Triton's own choice.
     """
     schedule = Schedule(pipeline)
     ((name, _),) = pipeline.algorithm.outputs
     row, *columns = schedule.state.funcs[name].dims
-    out = schedule[name].gpu_blocks(row).gpu_warps(_WARPS_OF_SLICE)
+    out = schedule[name].gpu_blocks(row).gpu_warps(warps)
     for column in columns:
         out.split(column, "slice", "lane", length).vectorize("lane")
     for f in reversed(pipeline.algorithm.funcs):
@@ -71,6 +77,8 @@ def in_slices(pipeline: Pipeline, length: int) -> Schedule:
             continue
         update.split(r, "slice", "lane", length).reorder("slice", *f.dims, "lane")
         update.vectorize("lane")
+        if stages:
+            update.pipeline("slice", stages)
     schedule["top"].rolling_update("total", "slice")
     return schedule
 

@@ -94,6 +94,16 @@ def test_an_index_that_is_data_scatters(target):
     check_differences(pipeline, [array(4, 5), np.array([3, 0, 3, 9, 1], np.int32)], target=target)
 
 
+def test_an_index_that_is_data_of_the_other_is_a_condition():
+    """Fewer rows than X has: of the others nothing is known, and their gradient is 0."""
+    ids, f = Input("ids", i32, [Size("K")]), Func("f")
+    f[i] = X[i, clamp(ids[i], 0, N - 1)] * X[i, 0]
+    pipeline = Pipeline("p", inputs=[X, ids], outputs={f: [Size("K")]})
+    check_differences(pipeline, [array(5, 4), np.array([3, 0, 9], np.int32)])
+    definitions = [d for g in gradients(pipeline).algorithm.funcs for d in g.definitions]
+    assert all(None not in d.pure for d in definitions)
+
+
 def test_a_chain_of_stencils_with_several_consumers_and_outputs():
     f, g, h = Func("f"), Func("g"), Func("h")
     f[i] = x[i] * x[i + 1]

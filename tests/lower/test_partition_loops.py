@@ -53,6 +53,27 @@ def test_the_boundary_of_a_causal_mask(golden) -> None:
     golden(text(partition_loops(rows("if j <= i:"))))
 
 
+LONG = """
+program tail(N; A: i32[N]) -> B: i32[N]:
+  for o in [0, (N + {lane} - 1)//{lane}):
+    vectorized i in [o*{lane}, +{lane}):
+      if i < N:
+        B[i] = A[i] + 1:i32
+"""
+
+
+@pytest.mark.parametrize(("lane", "pieces"), [(8, 1), (1024, 2)])
+def test_a_long_lane_is_masked_in_its_last_slice_alone(lane: int, pieces: int) -> None:
+    before = parse_program(LONG.format(lane=lane))
+    after = partition_loops(before)
+    found = [s for s in walk(after.body) if isinstance(s, For) and s.var == "o"]
+    assert len(found) == pieces
+    assert min(guards(loop) for loop in found) == (pieces == 1)
+    values = np.arange(1500, dtype=np.int32)
+    [made] = executed(after, values)
+    assert np.array_equal(made, values + 1)
+
+
 @pytest.mark.parametrize("guard", ["if 0 <= j:", "if A[i, j] < 3:i32:", "if j*j <= i:"])
 def test_tails_of_one_lane_and_what_is_not_linear_stay(guard: str) -> None:
     before = rows(guard)
