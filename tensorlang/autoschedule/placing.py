@@ -1,14 +1,20 @@
 """Which Funcs get loops of their own, before any loop is scheduled.
 
 Pure Funcs are inlined while that repeats little work; a Func with updates that one consumer reads
-at its own point is computed inside that consumer's tile; everything else is at root.
+at its own point is computed inside that consumer's tile; everything else is at root.  What is made
+of a matrix product at its own point, until it is read elsewhere, is a root with the product inside.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tensorlang.algorithm import Algorithm, FuncRecord, exprs_of_definition
-from tensorlang.autoschedule.analysis import is_recurrence, operations, own_positions
+from tensorlang.autoschedule.analysis import (
+    contraction_of,
+    is_recurrence,
+    operations,
+    own_positions,
+)
 from tensorlang.ir.walk import loads_of
 
 # How many scalar operations inlining may repeat for each point of the consumer.
@@ -41,11 +47,13 @@ def group_funcs(algorithm: Algorithm) -> Groups:
     groups = Groups()
     funcs = {f.name: f for f in algorithm.funcs}
     outputs = {name for name, _ in algorithm.outputs}
+    products = [f.name for f in algorithm.funcs if contraction_of(f) is not None]
+    made = {_made_of(algorithm, funcs, name) for name in products}
     copies: dict[str, int] = {}
     for func in reversed(algorithm.funcs):
         name = func.name
         copies[name] = _copies(algorithm, funcs, groups, copies, name)
-        if name in outputs:
+        if name in outputs or name in made:
             groups.roots.append(name)
         elif func.is_pure and copies[name] * operations(func) <= _REPEATED:
             groups.inlined.add(name)
@@ -71,6 +79,21 @@ def _copies(
         times = copies[consumer] if consumer in groups.inlined else 1
         total += times * _loads(funcs[consumer], name)
     return total
+
+
+def _made_of(algorithm: Algorithm, funcs: Mapping[str, FuncRecord], product: str) -> str | None:
+    """The last pure Func that only the points of a product reach, each at its own point."""
+    name: str | None = None
+    here = funcs[product]
+    while True:
+        consumers = algorithm.consumers(here.name)
+        reader = funcs[consumers[0]] if len(consumers) == 1 else None
+        if reader is None or not reader.is_pure or len(reader.dims) != len(here.dims):
+            return name
+        used = own_positions(reader, here.name, frozenset(range(len(here.dims))))
+        if used is None or len(set(used.values())) < len(here.dims):
+            return name
+        name, here = reader.name, reader
 
 
 def _loads(consumer: FuncRecord, name: str) -> int:

@@ -1,8 +1,9 @@
 """A schedule for Triton from formulas: tiles from shapes, dtypes and the facts of the target.
 
-Each root Func becomes a kernel of one of four shapes:
+Each root Func becomes a kernel of one of five shapes:
 
     contraction   a tile of rows and columns a program: triton_matmul.py
+    vectors       products of a matrix and a vector, a few rows a program: triton_vectors.py
     rows          a row a program, its reductions inside it, the whole row in lanes
     reduction     an output that is itself a reduction: lanes along the unit stride
     pointwise     a tile of the innermost dimensions a program
@@ -13,8 +14,10 @@ from collections.abc import Mapping, Sequence
 from tensorlang.algorithm import Algorithm, FuncRecord
 from tensorlang.autoschedule.analysis import contraction_of, is_reduction
 from tensorlang.autoschedule.extents import Extents
-from tensorlang.autoschedule.placing import Home, group_funcs
+from tensorlang.autoschedule.numbers import find_again
+from tensorlang.autoschedule.placing import Groups, Home, group_funcs
 from tensorlang.autoschedule.triton_matmul import Matmul, power_of_two
+from tensorlang.autoschedule.triton_vectors import VectorProducts
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.walk import loads_of
 from tensorlang.schedule import Schedule, Stage
@@ -34,7 +37,10 @@ def schedule_triton(algorithm: Algorithm, target: Target, sizes: Mapping[str, in
     """The schedule; `sizes` are the Sizes that are known (others are taken for large)."""
     schedule = Schedule(algorithm)
     groups = group_funcs(algorithm)
-    kernels = _Kernels(schedule, Extents(algorithm, sizes), target)
+    extents = Extents(algorithm, sizes)
+    kernels = _Kernels(schedule, extents, target)
+    vectors = {r: list(groups.members(r)) for r in groups.roots if kernels.is_of_vectors(r, groups)}
+    find_again(schedule, groups, extents, vectors)
     for root in groups.roots:
         func = schedule.state.funcs[root]
         if root not in kernels.extents.outputs:
@@ -49,12 +55,22 @@ class _Kernels:
     def __init__(self, schedule: Schedule, extents: Extents, target: Target) -> None:
         self.schedule, self.extents, self.target = schedule, extents, target
 
+    def is_of_vectors(self, root: str, groups: Groups) -> bool:
+        """Whether a root is made of products of matrices and vectors."""
+        funcs = self.schedule.state.funcs
+        members = [funcs[name] for name in groups.members(root)]
+        return VectorProducts.of(self.schedule, self.extents, funcs[root], members) is not None
+
     def schedule_root(self, func: FuncRecord, members: Mapping[str, Home]) -> None:
         inner = [self.schedule.state.funcs[name] for name in members]
         product = contraction_of(inner[0]) if len(inner) == 1 else None
         if product is not None and product.rows and product.columns and func.is_pure:
             made = Matmul(self.schedule, self.extents, self.target, func, inner[0], product)
             made.run(members[inner[0].name].vars)
+        elif products := VectorProducts.of(self.schedule, self.extents, func, inner):
+            products.run()
+        elif members and not any(home.vars for home in members.values()):
+            self._one_row(func, inner)
         elif members:
             self._rows(func, members)
         elif func.is_pure:
@@ -72,8 +88,6 @@ class _Kernels:
         for v in lanes:
             row *= shape[v]
         stage = self.schedule[func.name]
-        if not blocks:
-            return self._pointwise(func)
         stage.reorder(*blocks, *lanes)
         warps = _warps_for(row)
         stage.gpu_blocks(*blocks).gpu_warps(warps)
@@ -81,12 +95,28 @@ class _Kernels:
             stage.gpu_registers(_REGISTERS // (2 * 32 * warps))
         self._lanes(stage, lanes, shape)
         for name in members:
-            made = self.schedule[name].compute_at(func.name, blocks[-1])
-            for number, definition in enumerate(self.schedule.state.funcs[name].definitions):
-                if definition.domain is not None and is_reduction(name, definition):
-                    dims = [(name, self.extents.of(n)) for name, _, n in definition.domain.dims]
-                    self._lanes(made.update(number - 1), [d for d, _ in dims[-1:]], dict(dims))
-        return None
+            self._reduce(name, self.schedule[name].compute_at(func.name, blocks[-1]))
+
+    def _reduce(self, name: str, made: Stage) -> None:
+        """The reductions of a Func with the last loop of their domain in lanes."""
+        for number, definition in enumerate(self.schedule.state.funcs[name].definitions):
+            if definition.domain is not None and is_reduction(name, definition):
+                dims = [(name, self.extents.of(n)) for name, _, n in definition.domain.dims]
+                self._lanes(made.update(number - 1), [d for d, _ in dims[-1:]], dict(dims))
+
+    def _one_row(self, func: FuncRecord, members: Sequence[FuncRecord]) -> None:
+        """Numbers that all points read: found by the one program of a row, else once for all."""
+        shape = self.extents.shape(func)
+        if len(shape) == 1 and shape[0] <= _LONGEST_ROW:
+            width = power_of_two(shape[0])
+            stage = self.schedule[func.name].split(func.dims[0], "row", "lane", width)
+            stage.gpu_blocks("row").gpu_warps(_warps_for(width)).vectorize("lane")
+            for member in members:
+                self._reduce(member.name, self.schedule[member.name].compute_at(func.name, "row"))
+            return
+        for member in members:
+            self._reduce(member.name, self.schedule[member.name].compute_root())
+        self._pointwise(func)
 
     def _lanes(self, stage: Stage, lanes: Sequence[str], extents: Mapping[str, int]) -> None:
         """The last loop whole in lanes, or in pieces where it is too long; others stay serial."""
@@ -135,6 +165,7 @@ class _Kernels:
     def _updates(self, func: FuncRecord) -> None:
         """An output that is itself a reduction: its stages in one kernel, lanes where loads run."""
         if not func.dims:
+            self._reduce(func.name, self.schedule[func.name])
             return
         update = func.definitions[-1]
         shape = dict(zip(func.dims, self.extents.shape(func), strict=True))

@@ -3,6 +3,7 @@
 tell_copies_apart     what unrolling copied, under names of its own
 partition             a program as host steps and launches
 merge_arrivals        two launches in one, where the last program of a tile merges its parts
+launch_together       launches that need nothing of one another in one
 build                 loop IR of a launch -> tile IR       (storage, masks, match_reductions)
 give_addresses        one name a value; pointer + sum(offset*stride)
 share                 names for shared and loop-invariant values
@@ -23,6 +24,7 @@ from tensorlang.backends.triton.executable import TritonExecutable
 from tensorlang.backends.triton.host import HostText
 from tensorlang.backends.triton.module import HEADER
 from tensorlang.backends.triton.partition import GRID, HostIf, HostLoop, HostStep, partition
+from tensorlang.backends.triton.together import launch_together
 from tensorlang.backends.triton.variants import usual_text
 from tensorlang.ir.stmt import Allocate, For, Program, walk
 from tensorlang.target import Target
@@ -35,6 +37,7 @@ def compile_program(program: Program, target: Target) -> TritonExecutable:
     """
     ignored = _ignored_hints(program)
     steps, kept_apart = merge_arrivals(partition(tell_copies_apart(program)))
+    steps = launch_together(steps)
     kernels = [(launch, usual_text(launch, target)) for launch in launches(steps)]
     texts = [text for _, text in kernels]
     host = HostText(program, texts)
