@@ -12,7 +12,7 @@ Requires: grids of numbers, as many warps, and no loads that run ahead of a loop
 keeps in shared memory and registers, all programs would hold.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from math import prod
@@ -23,7 +23,7 @@ from tensorlang.backends.triton.tiles import Memory
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Var
 from tensorlang.ir.linear import integer
 from tensorlang.ir.simplify import simplify
-from tensorlang.ir.stmt import Block, For, Hints, If, Let, LoopKind, Stmt, map_children, walk
+from tensorlang.ir.stmt import Block, For, Hints, If, Let, LoopKind, Stage, Stmt, map_children, walk
 
 # Parts of one launch: each adds to its text, and to what a program may need.
 _MOST_PARTS = 4
@@ -41,8 +41,9 @@ def launch_together(steps: Sequence[HostStep]) -> tuple[HostStep, ...]:
         made += _joined(run)
         run.clear()
         if isinstance(step, HostIf | HostLoop):
-            step = replace(step, body=launch_together(step.body))
-        made.append(step)
+            made.append(replace(step, body=launch_together(step.body)))
+        else:
+            made.append(step)
     return (*made, *_joined(run))
 
 
@@ -81,7 +82,7 @@ def _alike(a: Launch, b: Launch) -> bool:
     """Whether two launches may be one."""
     return (
         all(map(_is_plain, (a, b)))
-        and _hints_of(a).get("warps") == _hints_of(b).get("warps")
+        and len({_hints_of(x).get("warps") for x in (a, b)} - {None}) < 2
         and (a.scalars, a.outside) == (b.scalars, b.outside)
     )
 
@@ -89,8 +90,7 @@ def _alike(a: Launch, b: Launch) -> bool:
 def _is_plain(launch: Launch) -> bool:
     hints = _hints_of(launch)
     return (
-        bool(launch.grid)
-        and launch.last is None
+        launch.last is None
         and all(isinstance(loop.extent, Const) for loop in launch.grid)
         and not any(hint in hints for hint in _ALONE)
         and all(
@@ -130,23 +130,13 @@ def _in_one(group: Sequence[Launch]) -> Launch:
     memories: dict[str, Memory] = {}
     for launch in group:
         memories.update(launch.memories)
-    names = "_and_".join(dict.fromkeys(_own_names(group)))
-    return replace(first, name=names, body=loop, grid=(loop,), memories=memories)
+    names = [first.name, *map(_func_of, group[1:])]
+    return replace(first, name="_and_".join(names), body=loop, grid=(loop,), memories=memories)
 
 
-def _own_names(group: Sequence[Launch]) -> Iterable[str]:
-    """program_f, program_g   ->   program_f, g"""
-    first, *rest = (launch.name for launch in group)
-    yield first
-    for name in rest:
-        shared = _shared_words(first, name)
-        yield name[shared:]
-
-
-def _shared_words(a: str, b: str) -> int:
-    """The length of the words, each with its underscore, that two names begin with."""
-    count = next((k for k, (p, q) in enumerate(zip(a, b, strict=False)) if p != q), len(a))
-    return a.rfind("_", 0, count) + 1
+def _func_of(launch: Launch) -> str:
+    """The Func that a launch computes last."""
+    return [s.func for s in walk(launch.body) if isinstance(s, Stage)][-1].replace(".", "_")
 
 
 def _programs(launch: Launch) -> int:

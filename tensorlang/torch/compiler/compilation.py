@@ -13,7 +13,8 @@ import copy
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from tensorlang.kernel import Kernel
+from tensorlang.torch.compiler.attended import attend
+from tensorlang.torch.compiler.attention import Attending, attend_to_caches, attention_regions
 from tensorlang.torch.compiler.emission import (
     Call,
     emit,
@@ -38,6 +39,7 @@ from tensorlang.torch.compiler.options import Options
 from tensorlang.torch.compiler.regions import Region, choose_regions
 from tensorlang.torch.compiler.report import GraphReport, RegionReport, note_graph
 from tensorlang.torch.compiler.rewrites import rewrite_graph
+from tensorlang.torch.compiler.rewrites.dead_code import drop_dead_code
 from tensorlang.torch.compiler.running import Fused, Plain
 from tensorlang.torch.compiler.translation import Translation, translate
 from tensorlang.torch.compiler.values import NoDefinitionError
@@ -70,9 +72,16 @@ def _compiled_graph(
     if options.rewrites:
         given = [n for n in graph.nodes if n.op == "placeholder"]
         rewrite_graph(graph, [given[k] for k in frozen])
+        if options.attention == "region":
+            attend_to_caches(graph)
+            drop_dead_code(graph)
     kinds = kinds_of(graph, products=options.products)
     report = GraphReport.of(role, graph, kinds)
-    regions = [] if any(map(writes, graph.nodes)) else choose_regions(graph, kinds)
+    regions = (
+        []
+        if any(map(writes, graph.nodes))
+        else [*choose_regions(graph, kinds), *attention_regions(graph)]
+    )
     symbols = symbol_nodes(graph)
     calls = [_call(module, region, symbols, options, report) for region in regions]
     made = emit(graph, calls, kinds)
@@ -93,16 +102,12 @@ def _call(
     report.regions.append(about)
     read = numbers_of(region)
     try:
-        translation = translate(region)
-        about.algorithm = translation.algorithm
+        translation, kernel = _compiled(region, symbols, options, about)
         sizes = tuple(_size(name, symbols) for name in translation.sizes)
-        about.sizes = _hints(translation, symbols)
-        kernel = _kernel(region, translation, about.sizes, options)
     except Exception as error:  # noqa: BLE001  (whatever it is, torch can run the region)
         about.failure = first_line(error)
         tell_fallback(f"a region of {len(region.nodes)} operators", about.failure)
         return Call(region, Plain("run_by_torch", _plain(module, region, read)), read)
-    about.kernel = kernel
     numbers = tuple(dict.fromkeys((*sizes, *read)))
     name = translation.algorithm.name
     fused = Fused(name, kernel, translation, _plain(module, region, numbers))
@@ -125,9 +130,20 @@ def _hints(translation: Translation, symbols: dict[str, Node]) -> dict[str, int]
     return {name: hint(meta_of(symbols[name])) for name in names}
 
 
-def _kernel(
-    region: Region, translation: Translation, sizes: dict[str, int], options: Options
-) -> Kernel:
+def _compiled(
+    region: Region, symbols: dict[str, Node], options: Options, about: RegionReport
+) -> tuple[Translation, Callable[..., Any]]:
+    """The algorithm of a region and its kernel, which the report is told of."""
     device = tensor_of((*region.inputs, *region.outputs)[0]).device.type
+    target = options.target_for(device)
+    if region.nodes[0].target is attend:
+        attending = Attending(region.nodes[0], target)
+        about.algorithm, about.sizes = attending.pipeline.algorithm, attending.sizes
+        about.kernel = attending.kernel
+        return attending.translation, attending
+    translation = translate(region)
+    about.algorithm = translation.algorithm
+    about.sizes = _hints(translation, symbols)
     moved = sum(map(bytes_of, (*region.inputs, *region.outputs)))
-    return kernel_of(translation.algorithm, options.target_for(device), sizes, moved)
+    about.kernel = kernel_of(translation.algorithm, target, about.sizes, moved)
+    return translation, about.kernel

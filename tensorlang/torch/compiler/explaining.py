@@ -53,7 +53,7 @@ class Explanation:
     @property
     def kernels(self) -> int:
         """How many kernels regions are made of."""
-        return sum(len(roots_of(region)) for region in self.regions)
+        return sum(map(kernels_of, self.regions))
 
     def launch_share(self, target: str | Target = "c") -> float:
         """An estimate of the share of the time that goes to launches, by the bandwidth."""
@@ -80,13 +80,21 @@ def roots_of(region: RegionReport) -> list[str]:
     return list(dict.fromkeys([name for name, _ in schedule.algorithm.outputs] + asked))
 
 
+def kernels_of(region: RegionReport) -> int:
+    """How many kernels a region is made of: on a GPU roots that are independent share one."""
+    if region.kernel is not None and region.kernel.target.name == "triton":
+        return region.kernel.source.count("@triton.jit")
+    return len(roots_of(region))
+
+
 def moved_by(region: RegionReport) -> int:
     """Bytes that a region reads and writes: what it takes and gives, and what its kernels keep."""
     if region.kernel is None:
         return region.before
     algorithm = region.kernel.schedule.algorithm
     extents = Extents(algorithm, region.sizes)
-    kept = [algorithm.func(name) for name in roots_of(region) if name not in extents.outputs]
+    own = {f.name: f for f in algorithm.funcs}
+    kept = [own[name] for name in roots_of(region) if name in own and name not in extents.outputs]
     sizes = (prod(extents.shape(f)) * sum(t.bits // 8 for t in f.dtypes) for f in kept)
     return region.after + 2 * sum(sizes)
 
@@ -95,7 +103,7 @@ def _graph_lines(graph: GraphReport) -> list[str]:
     lines = [f"{graph.role}: {_counted(len(graph.regions), 'region')}"]
     for number, region in enumerate(graph.regions):
         moved = f"{_bytes(region.before)} -> {_bytes(moved_by(region))}"
-        lines.append(f"  region {number}: {moved}, {_counted(len(roots_of(region)), 'kernel')}")
+        lines.append(f"  region {number}: {moved}, {_counted(kernels_of(region), 'kernel')}")
         lines.append(f"    {' '.join(region.nodes)}")
         if region.failure:
             lines.append(f"    torch runs it: {region.failure}")

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from tensorlang.errors import TensorlangError
+from tensorlang.torch.compiler.attended import attend
 from tensorlang.torch.compiler.building import Builder
 from tensorlang.torch.compiler.definitions import CONTRACTIONS, CREATIONS, DEFINITIONS, VIEWS
 from tensorlang.torch.compiler.fallback import first_line, tell_fallback
@@ -43,6 +44,7 @@ class Kind(Enum):
 LIBRARY: frozenset[Any] = frozenset(
     {
         *CONTRACTIONS,
+        attend,
         aten.convolution.default,
         aten.convolution_backward.default,
         aten._scaled_dot_product_flash_attention_for_cpu.default,
@@ -58,6 +60,8 @@ LIBRARY: frozenset[Any] = frozenset(
 # Products of fewer multiplications are computed in a region: a call to a library costs more.
 _SMALL_PRODUCT = 1 << 13
 DEVICES = ("cpu", "cuda")
+# Rows of a matrix that is multiplied by a vector, as far as our own kernel takes them.
+_VECTOR_STEP, _LONGEST_VECTOR = 256, 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +156,40 @@ def _base(node: Node, found: Mapping[Node, Verdict]) -> Node:
 def _in_region(node: Node, products: str) -> bool:
     if products != "auto":
         return products == "region"
-    x, y = [a for a in arguments(node) if is_tensor(a)][-2:] if len(node.args) > 2 else node.args
+    if is_vector_product(node):
+        return True
+    x, y = _factors(node)
     work = hint(tensor_of(y).shape[-1])
     for n in tensor_of(x).shape:
         work *= hint(n)
     return work <= _SMALL_PRODUCT
+
+
+def _factors(node: Node) -> tuple[Node, Node]:
+    x, y = node.args[-2:]
+    return x, y
+
+
+def is_vector_product(node: Node) -> bool:
+    """Whether it is a matrix by a vector on a GPU, of 16 bits.
+
+    Reading the matrix is all that counts, and our kernels do so with what is before and after it.
+    """
+    if node.target not in CONTRACTIONS:
+        return False
+    x, y = (tensor_of(n) for n in _factors(node))
+    depth = x.shape[-1]
+    return (
+        x.device.type == "cuda"
+        and x.dtype in (torch.bfloat16, torch.float16)
+        and all(isinstance(n, int) for n in (*x.shape, *y.shape))
+        and all(n == 1 for n in x.shape[:-1])
+        and y.shape[-1] > 1
+        and depth % _VECTOR_STEP == 0
+        and depth <= _LONGEST_VECTOR
+        # Columns of the matrix are rows in memory, as the weights of a linear layer are.
+        and y.stride()[-2] == 1
+    )
 
 
 def _refusal(node: Node) -> str:

@@ -14,6 +14,7 @@ class Options:
     Args:
         target: where regions run; by default "c" on the CPU and "triton" on a GPU.
         products: where matrix products are computed: "auto", "library" or "region".
+        attention: where attention of an inference on a GPU is computed: "region", or "library".
         freeze: whether parameters are constants of an inference, so that what depends on them
             alone is computed once.
         rewrites: whether the graph is rewritten before it is divided.
@@ -21,6 +22,7 @@ class Options:
 
     target: str = "auto"
     products: str = "auto"
+    attention: str = "region"
     freeze: bool = False
     rewrites: bool = True
 

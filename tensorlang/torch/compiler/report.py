@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tensorlang.algorithm import Algorithm
 from tensorlang.kernel import Kernel
+from tensorlang.torch.compiler.attended import attend
 from tensorlang.torch.compiler.definitions import CREATIONS, VIEWS
 from tensorlang.torch.compiler.kinds import Kind, Verdict
 from tensorlang.torch.compiler.nodes import Graph, Node, arguments, bytes_of, name_of
@@ -66,7 +67,7 @@ class GraphReport:
     def of(role: str, graph: Graph, kinds: Mapping[Node, Verdict]) -> "GraphReport":
         """The graph before its regions are compiled."""
         kept = [n for n in graph.nodes if kinds[n].kind in (Kind.LIBRARY, Kind.TORCH)]
-        kept = [n for n in kept if name_of(n) != "getitem"]
+        kept = [n for n in kept if name_of(n) != "getitem" and n.target is not attend]
         return GraphReport(
             role,
             Counter(name_of(n) for n in kept if kinds[n].kind is Kind.LIBRARY),

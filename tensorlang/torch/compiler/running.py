@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorlang.kernel import Kernel
 from tensorlang.torch.compiler.fallback import first_line, tell_fallback
 from tensorlang.torch.compiler.translation import Order, Placing, Translation
 from tensorlang.torch.libraries import Tensor
@@ -20,7 +19,11 @@ class Fused:
     """
 
     def __init__(
-        self, name: str, kernel: Kernel, translation: Translation, plain: Callable[..., Any]
+        self,
+        name: str,
+        kernel: Callable[..., Any],
+        translation: Translation,
+        plain: Callable[..., Any],
     ) -> None:
         callable_in_graphs(self, name)
         self._name = name

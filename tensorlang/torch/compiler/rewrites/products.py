@@ -7,6 +7,7 @@ from collections.abc import Collection
 from itertools import accumulate
 from typing import Any
 
+from tensorlang.torch.compiler.kinds import is_vector_product
 from tensorlang.torch.compiler.nodes import Graph, Node, aten, hint, is_call, meta_of
 from tensorlang.torch.compiler.rewrites.editing import call, is_result, replace
 from tensorlang.torch.compiler.rewrites.frozen import constants_of
@@ -18,8 +19,8 @@ def merge_products(graph: Graph, parameters: Collection[Node]) -> None:
     groups: dict[Any, list[Node]] = {}
     for node in graph.nodes:
         known = is_call(node) and not node.kwargs and node.target in _FACTORS
-        # A part of a larger tensor is no result of its own.
-        if known and not is_result(node):
+        # A part of a larger tensor is no result of its own; products of vectors share a launch.
+        if known and not is_result(node) and not is_vector_product(node):
             bias, x, w = _parts(node)
             if w in constants and (bias is None or _is_row(bias, w, constants)):
                 groups.setdefault((x, bias is None, meta_of(w).dtype), []).append(node)
