@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tensorlang.backends.triton.dialect import Identifiers
 from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame, Text
 from tensorlang.backends.triton.limits import Limits
-from tensorlang.backends.triton.masks import Knowledge
+from tensorlang.backends.triton.masks import Knowledge, with_lane
 from tensorlang.backends.triton.share import walk_tiles
 from tensorlang.backends.triton.tiles import (
     SHARED,
@@ -90,6 +90,9 @@ class _Emitter:
         self.facts = facts
         for grid in kernel.grid:
             self.facts = self.facts.ranged(grid.name, integer(0), grid.extent)
+        bound = [t.value for t in walk_tiles(kernel.body) if isinstance(t, Bind)]
+        for lane in kernel.lanes.of(*bound):
+            self.facts = with_lane(self.facts, lane)
         self.lines: list[str] = []
         self.used = {name for tile in walk_tiles(kernel.body) for name in _free(tile)} | kept
         for grid in kernel.grid[1:]:
@@ -205,7 +208,7 @@ class _Emitter:
         count = len(self.lines)
         for tile in tiles:
             self._tile(tile, depth)
-            if isinstance(tile, Bind) and not self.kernel.lanes.of(tile.value):
+            if isinstance(tile, Bind):
                 self.facts = self.facts.valued(tile.name, tile.value)
         if len(self.lines) == count:
             self._line(depth, "pass")

@@ -57,6 +57,9 @@ def _joined(run: Sequence[Workspace | Launch]) -> Iterator[HostStep]:
                 groups.append([step])
             else:
                 home.append(step)
+    if len(groups) == sum(isinstance(step, Launch) for step in run):
+        yield from run
+        return
     yield from (step for step in run if isinstance(step, Workspace))
     yield from (_in_one(group) if len(group) > 1 else group[0] for group in groups)
 
@@ -136,7 +139,7 @@ def _in_one(group: Sequence[Launch]) -> Launch:
 
 def _func_of(launch: Launch) -> str:
     """The Func that a launch computes last."""
-    return [s.func for s in walk(launch.body) if isinstance(s, Stage)][-1].replace(".", "_")
+    return next(s.func for s in walk(launch.body) if isinstance(s, Stage)).replace(".", "_")
 
 
 def _programs(launch: Launch) -> int:
