@@ -58,8 +58,9 @@ class VectorProducts:
         for func, product in self.products:
             self._product(func, product)
         for func in self.numbers:
-            (loop,) = func.definitions[1].domain.names if func.definitions[1].domain else ()
-            self.schedule[func.name].compute_at(self.func.name, "rows").update(0).vectorize(loop)
+            number = self.schedule[func.name].compute_at(self.func.name, "rows")
+            for loop in _loops(func):
+                number.update(0).vectorize(loop)
 
     def _product(self, func: FuncRecord, product: Contraction) -> None:
         """sum over lanes of the sums over steps: sum_u[row, lane] += w[row, k] * x[k]"""
@@ -82,13 +83,15 @@ def _is_of_vector(product: Contraction) -> bool:
     return bool(product.rows) != bool(product.columns) and not product.batch
 
 
+def _loops(func: FuncRecord) -> tuple[str, ...]:
+    """The loops that the one update of a Func runs over."""
+    domain = func.definitions[1].domain if len(func.definitions) == 2 else None
+    return domain.names if domain is not None else ()
+
+
 def _is_one_sum(func: FuncRecord) -> bool:
     """Whether a number is reduced over one loop."""
-    if len(func.definitions) != 2:
-        return False
-    update = func.definitions[1]
-    is_flat = update.domain is not None and len(update.domain.dims) == 1
-    return is_flat and is_reduction(func.name, update)
+    return len(_loops(func)) == 1 and is_reduction(func.name, func.definitions[1])
 
 
 def _matrices(func: FuncRecord, product: Contraction, schedule: Schedule) -> list[str]:

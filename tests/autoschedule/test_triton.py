@@ -137,3 +137,59 @@ def test_short_dimensions_between_rows_and_columns_are_unrolled_and_read_once() 
     assert pipeline.compile(schedule, SM_90).source.count("tl.load(") == 2
     given = np.random.default_rng(7).standard_normal((3, 5, 2, 8)).astype(np.float32)
     assert_equivalent(pipeline, schedule, "triton", [given])
+
+
+def gated(rows: int, depth: int) -> Pipeline:
+    """y = norm(x); (U y) * (V y), and W y where W has other rows."""
+    x, r = Input("X", f16, [depth]), RDom("r", depth)
+    level, y = Func("level"), Func("y")
+    level[()] = sum(f32(x[r]) * f32(x[r]), over=r)
+    y[j] = f16(f32(x[j]) * rsqrt(level[()] + 1e-5))
+    made: list[Func] = []
+    inputs = [x]
+    for name in "UVW":
+        n = rows // 2 if name == "W" else rows
+        w, k, p, f = (
+            Input(name, f16, [n, depth]),
+            RDom(f"k{name}", depth),
+            Func(f"p{name}"),
+            Func(name.lower()),
+        )
+        p[i] = sum(f32(w[i, k]) * f32(y[k]), over=k)
+        f[i] = f16(p[i])
+        inputs.append(w)
+        made.append(f)
+    u, v, w = made
+    out, other = Func("out"), Func("other")
+    out[i] = u[i] * v[i]
+    other[i] = w[rows // 2 - 1 - i]
+    outputs = {out: [rows], other: [rows // 2]}
+    return Pipeline("gated", inputs=inputs, outputs=outputs)
+
+
+def test_products_of_a_vector_share_a_launch_and_find_its_level_again() -> None:
+    pipeline = gated(6, 512)
+    schedule = autoschedule(pipeline, SM_90)
+    kernel = pipeline.compile(schedule, SM_90)
+    # The gate and the other product are one launch, though they have different rows.
+    assert kernel.source.count("@triton.jit") == 2
+    assert kernel.source.count("host.empty") == 1
+    assert kernel.notes == ()
+    random = np.random.default_rng(7)
+    shapes = [(512,), (6, 512), (6, 512), (3, 512)]
+    given = [random.standard_normal(shape).astype(np.float16) for shape in shapes]
+    assert_equivalent(pipeline, schedule, "triton", given)
+
+
+def test_a_row_and_a_number_are_one_program_each() -> None:
+    x, r, q = Input("X", f32, [48]), RDom("r", 48), RDom("q", 48)
+    level, y, z = Func("level"), Func("Y"), Func("Z")
+    level[()] = sum(x[r] * x[r], over=r)
+    y[i] = x[i] * rsqrt(level[()])
+    z[()] = sum(x[q], over=q)
+    pipeline = Pipeline("row", inputs=[x], outputs={y: [48], z: []})
+    schedule = autoschedule(pipeline, SM_90)
+    assert "vectorize(r)" in str(schedule)
+    assert "vectorize(q)" in str(schedule)
+    given = np.random.default_rng(7).standard_normal(48).astype(np.float32)
+    assert_equivalent(pipeline, schedule, "triton", [given])

@@ -134,10 +134,12 @@ class Attending:
     def __init__(self, node: Node, target: str) -> None:
         q, k, v, new, _, scale, causal = node.args
         fakes = [tensor_of(x) for x in (q, k, v)]
-        dtypes = [arrays.dtype_of_torch(x.dtype) for x in fakes]
+        (dtype,) = {d for x in fakes if (d := arrays.dtype_of_torch(x.dtype)) is not None}
         heads, groups = fakes[0].shape[1], fakes[1].shape[1]
         self.pipeline: Pipeline = attention(
-            *dtypes,
+            dtype,
+            dtype,
+            dtype,
             features=fakes[0].shape[3],
             values=fakes[2].shape[3],
             groups=heads // groups,
