@@ -68,6 +68,8 @@ LAYERS: dict[str, set[str]] = {
 # Modules that may import more than the rest of their layer.
 ALSO: dict[str, set[str]] = {
     "tensorlang.backends": {"algorithm"},
+    # Compiles what models ask for by operators and schedules of nn, which knows no compiler.
+    "tensorlang.torch.compiler.attention": {"nn"},
     # The oracle evaluates the algorithm itself and shares no pass with the other backends.
     "tensorlang.backends.reference": {"algorithm"},
     "tensorlang.backends.reference.evaluation": {"algorithm"},
