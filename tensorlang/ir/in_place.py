@@ -43,6 +43,11 @@ def hazard_of(program: Program, source: str, output: str) -> str | None:
     return None
 
 
+def may_store_twice(stmt: Stmt, buffer: str) -> bool:
+    """Whether two iterations below a statement may store one element of a buffer."""
+    return any(_repeats(store, place) for store, place in _stores(stmt, buffer, _Place({})))
+
+
 def _stores(stmt: Stmt, buffer: str, place: _Place) -> Iterator[tuple[Store, _Place]]:
     for found, where in _walk(stmt, place):
         if isinstance(found, Store) and found.buffer == buffer:

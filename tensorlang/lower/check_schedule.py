@@ -1,7 +1,7 @@
 """What only the whole schedule shows wrong."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tensorlang.directives.order import Order
 from tensorlang.errors import ScheduleError
@@ -135,30 +135,34 @@ def check_lanes(program: Program) -> Program:
 
     Raises: ScheduleError: lanes-not-constant, nested-gpu-blocks, shared-storage.
     """
-    _check(program.body, None, {}, frozenset())
+    _check(program.body, "none", {}, frozenset())
     return program
 
 
 # Each name that differs between iterations, with the loops on which it depends.
 Varying: TypeAlias = Mapping[str, frozenset[str]]
+# Whose gpu_blocks stand around a statement: those of its own stage, or of another one.
+Blocks: TypeAlias = Literal["none", "own", "another's"]
 
 
-def _check(stmt: Stmt, block: For | None, varying: Varying, kept: frozenset[str]) -> None:
+def _check(stmt: Stmt, blocks: Blocks, varying: Varying, kept: frozenset[str]) -> None:
     if isinstance(stmt, For):
         if stmt.kind is LoopKind.VECTORIZED:
             _check_extent(stmt, _loops_of(stmt.extent, varying))
-        if stmt.kind is LoopKind.GPU_BLOCK and block is not None:
-            _check_nested(stmt, block)
+        if stmt.kind is LoopKind.GPU_BLOCK:
+            _check_nested(stmt, blocks)
         if stmt.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED):
             _check_shared(stmt, kept)
-        block = stmt if stmt.kind is LoopKind.GPU_BLOCK else block
+        blocks = "own" if stmt.kind is LoopKind.GPU_BLOCK else blocks
         varying = {**varying, stmt.var: frozenset((stmt.var,))}
     if isinstance(stmt, Let) and (loops := _loops_of(stmt.value, varying)):
         varying = {**varying, stmt.var: loops}
     if isinstance(stmt, Allocate):
         kept = kept | {stmt.buffer.name}
+    if isinstance(stmt, Stage) and blocks == "own":
+        blocks = "another's"
     for child in children_of(stmt):
-        _check(child, block, varying, kept)
+        _check(child, blocks, varying, kept)
 
 
 def _loops_of(e: Expr, varying: Varying) -> frozenset[str]:
@@ -217,8 +221,8 @@ def _check_extent(loop: For, loops: frozenset[str]) -> None:
     )
 
 
-def _check_nested(loop: For, block: For) -> None:
-    if loop.var.rpartition(".")[0] != block.var.rpartition(".")[0]:
+def _check_nested(loop: For, blocks: Blocks) -> None:
+    if blocks == "another's":
         func, _, name = loop.var.rpartition(".")
         raise ScheduleError(
             "nested-gpu-blocks",

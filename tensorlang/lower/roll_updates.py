@@ -8,6 +8,7 @@ from tensorlang.directives.nest import region_name
 from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Cast, Compare, Const, Expr, Load, Select, Var
 from tensorlang.ir.functions import maximum, minimum
+from tensorlang.ir.in_place import may_store_twice
 from tensorlang.ir.interval import Interval, bounds_of, sharpen
 from tensorlang.ir.mentions import touches
 from tensorlang.ir.stmt import (
@@ -31,6 +32,7 @@ from tensorlang.ir.walk import postorder, rewrite, substitute
 from tensorlang.lower.plan import Group, Plan
 from tensorlang.lower.rolling_terms import BEFORE, SEEN, Ratio, Slice, Terms, store_of
 
+REPAIR = "repair"
 ZERO, ONE = Const(0, index), Const(1, index)
 
 
@@ -65,8 +67,8 @@ class _Roll:
         inside: list[Stmt] = []
         kept: list[Buffer] = []
         for member in self.group.members:
-            inside.extend(self._repair(member))
-            if self.terms.is_rolled(member):
+            inside.extend(repair := self._repair(member))
+            if self.terms.is_rolled(member) or (repair and self._meets_twice(member)):
                 kept.append(self._buffer(member, BEFORE, self.terms.func(member).dtypes))
                 inside.insert(0, self._keep(member))
             if member != anchor:
@@ -187,12 +189,16 @@ class _Roll:
             return []
         shift = self.terms.shift(member, self.part)
         if shift is not None:
-            return [self._in_pure_loops(member, "repair", lambda g: g + _cast(shift, g))]
+            return [self._in_pure_loops(member, REPAIR, lambda g: g + _cast(shift, g))]
         found = self.terms.ratio(member)
         if found is None:
             return []
         rho = self._where_changed(found)
-        return [self._in_pure_loops(member, "repair", lambda g: g * _cast(rho, g))]
+        return [self._in_pure_loops(member, REPAIR, lambda g: g * _cast(rho, g))]
+
+    def _meets_twice(self, member: str) -> bool:
+        """Whether the loops of the pure definition meet a point twice: it is repaired once only."""
+        return may_store_twice(self.stages[member, 0], member)
 
     def _where_changed(self, found: Ratio) -> Expr:
         """1 where no rolled value changed: m'/m may be 0/0, while exp(m - m') is 1 by itself."""
@@ -207,11 +213,17 @@ class _Roll:
         return Select(same, Const(1, found.rho.dtype), found.rho)
 
     def _in_pure_loops(
-        self, member: str, name: str, value: Callable[[Expr], Expr], buffer: str = ""
+        self,
+        member: str,
+        name: str,
+        value: Callable[[Expr], Expr],
+        buffer: str = "",
+        when: Expr | None = None,
     ) -> Stage:
         """A stage that stores `value` of the element, in the loops of the pure definition.
 
-        The value is over the names of the update; they become those of the pure definition.
+        Value and condition are over the names of the update; they become those of the definition.
+        Where its loops meet a point twice, the element is that which was kept before.
         """
         update, start = store_of(self.stages[member, 1]), store_of(self.stages[member, 0])
         names = {
@@ -219,9 +231,13 @@ class _Roll:
             for a, b in zip(update.indices, start.indices, strict=True)
             if isinstance(a, Var)
         }
-        element = Load(member, start.indices, 0, self.terms.func(member).dtypes[0])
+        kept = name == REPAIR and self._meets_twice(member)
+        source = f"{member}_{BEFORE}" if kept else member
+        element = Load(source, start.indices, 0, self.terms.func(member).dtypes[0])
         stored = substitute(value(element), names)
-        made = Store(buffer or member, start.indices, (stored,), span=start.span)
+        made: Stmt = Store(buffer or member, start.indices, (stored,), span=start.span)
+        if when is not None:
+            made = If(substitute(when, names), made)
         return Stage(f"{member}_{name}", 0, _with_store(self.stages[member, 0].body, made))
 
     def _keep(self, member: str) -> Stage:
@@ -254,6 +270,8 @@ class _Roll:
         if none is None:
             return []
         nan = Const(float("nan"), self.terms.func(member).dtypes[0])
+        if self._meets_twice(member):
+            return [self._in_pure_loops(member, "empty", lambda g: nan, when=none)]
         return [self._in_pure_loops(member, "empty", lambda g: Select(none, nan, g))]
 
     def _put(self, fused: Stage) -> Stmt:
@@ -292,7 +310,7 @@ class _Roll:
                 )
 
 
-def _with_store(stmt: Stmt, store: Store) -> Stmt:
+def _with_store(stmt: Stmt, store: Stmt) -> Stmt:
     return store if isinstance(stmt, Store) else map_children(stmt, lambda s: _with_store(s, store))
 
 

@@ -109,6 +109,17 @@ def test_blocks_inside_blocks_and_blocks_apart_are_refused():
         p.lower(t)
 
 
+def test_stages_that_share_blocks_have_no_blocks_of_their_own_inside():
+    a, f, k = Input("A", f32, [M, K]), Func("f"), RDom("k", K)
+    f[i, j] = sum(a[i, k] * a[j, k], over=k)
+    p = Pipeline("gram", inputs=[a], outputs={f: [M, M]})
+    s = Schedule(p)
+    s[f].gpu_blocks(i)
+    s[f].update(0).gpu_blocks(i, j).compute_with(f, i)
+    with pytest.raises(ScheduleError, match="nested-gpu-blocks"):
+        p.lower(s)
+
+
 def test_lanes_need_an_extent_that_is_fixed():
     s = Schedule(rows())
     s["f"].split(i, "io", "ii", 4, tail="ragged").vectorize("ii")

@@ -65,3 +65,16 @@ def test_without_a_rolling_update_nothing_changes() -> None:
     p = log_sum_exp()
     before, after = around(p, Schedule(p), "roll_updates")
     assert after is before
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+@pytest.mark.parametrize("m", [2, 3, 5, 8])
+def test_a_point_that_its_loops_meet_twice_is_repaired_once(m: int, kind: str) -> None:
+    p = log_sum_exp()
+    s = rolled(p)
+    s["l"].split("i", "io", "ii", 4).split("ii", "iio", "iii", 3, tail="shift_inwards")
+    getattr(s["l"], kind)("iio")
+    # The max rises from tile to tile, so that each repair counts.
+    a = rows(m, 10) + np.arange(10, dtype=np.float32)
+    (out,) = run(p, p.lower(s), a)
+    assert np.allclose(out, np.exp(a.astype(np.float64)).sum(1), rtol=1e-5)
