@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.triton.dialect import Identifiers
-from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame, Text
+from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame
 from tensorlang.backends.triton.limits import Limits
 from tensorlang.backends.triton.masks import Knowledge, with_lane
 from tensorlang.backends.triton.share import walk_tiles
@@ -227,10 +227,10 @@ class _Emitter:
                 self._write(tile, depth, printer)
             case Declare():
                 frame = self.kernel.lanes.of_name(tile.name)
-                value = self._whole(tile.value, frame, printer)
+                value = printer.whole(tile.value, frame)
                 self._line(depth, f"{self.names[tile.name]} = {value}")
             case Assign():
-                value = self._whole(tile.value, tile.lanes, printer)
+                value = printer.whole(tile.value, tile.lanes)
                 self._line(depth, f"{self.names[tile.name]} = {value}")
             case ReduceFirst():
                 self._reduce_first(tile, depth, printer)
@@ -250,15 +250,6 @@ class _Emitter:
                 self._line(depth, f"tl.debug_barrier()  # {tile.why}")
             case Comment():
                 self._line(depth, f"# {tile.text}")
-
-    def _whole(self, value: Expr, frame: Frame, printer: ExprPrinter) -> str:
-        """`value` as a tile that has every lane of the frame."""
-        if isinstance(value, Const):
-            return printer.full(value, frame).text
-        text: Text = printer.placed(value, frame)
-        if len(printer.lanes.of(value)) == len(frame):
-            return text.text
-        return f"tl.broadcast_to({text.text}, {printer.shape(frame)})"
 
     def _read(self, tile: Read, depth: int, printer: ExprPrinter) -> None:
         frame = self.kernel.lanes.of_name(tile.name)
@@ -282,7 +273,7 @@ class _Emitter:
         lanes = self.kernel.lanes.of(tile.at.address)
         value = tile.value
         if tile.operator:
-            text = self._whole(value, lanes, printer)
+            text = printer.whole(value, lanes)
         else:
             stored = printer.typed(value, lanes) if isinstance(value, Const) else None
             text = (stored or printer.placed(value, lanes)).text
@@ -311,16 +302,16 @@ class _Emitter:
     def _write_box(self, at: Access, value: Expr, depth: int, printer: ExprPrinter) -> None:
         assert at.box is not None
         own = tuple(lane for lane in at.lanes if lane is not None)
-        text = self._whole(value, own, printer)
+        text = printer.whole(value, own)
         if len(own) < len(at.lanes):
             text = f"tl.reshape({text}, {at.box.shape})"
         function = f"{self.names[at.box.name]}.store"
         self._call(depth, function, [f"[{_listed(at.offsets, printer)}]", text])
 
     def _reduce_first(self, tile: ReduceFirst, depth: int, printer: ExprPrinter) -> None:
-        frame = self.kernel.lanes.of(*tile.terms)
+        frame = self.kernel.lanes.of(*tile.terms, *(lane.var for lane in tile.lanes))
         names = ", ".join(self.names[name] for name in tile.names)
-        values = [self._whole(term, frame, printer) for term in tile.terms]
+        values = [printer.whole(term, frame) for term in tile.terms]
         for lane in reversed(tile.lanes):
             axis = frame.index(lane)
             self._call(depth, f"{names} = rt.{tile.op}", [*values, str(axis)])

@@ -85,6 +85,15 @@ class ExprPrinter:
         axes = ", ".join(":" if lane in own else "None" for lane in frame)
         return Text(f"{part.inside(_ATOM)}[{axes}]")
 
+    def whole(self, e: Expr, frame: Frame) -> str:
+        """`e` as a tile that has every lane of the frame."""
+        if isinstance(e, Const):
+            return self.full(e, frame).text
+        text = self.placed(e, frame)
+        if len(self.lanes.of(e)) == len(frame):
+            return text.text
+        return f"tl.broadcast_to({text.text}, {self.shape(frame)})"
+
     def _of(self, e: Expr, frame: Frame) -> Text:
         """Print operands before what uses them, so that depth costs no recursion."""
         stack = [(e, frame)]
@@ -105,10 +114,11 @@ class ExprPrinter:
         """What `_print` will ask `_of` for."""
         if isinstance(e, Dot):
             return [*zip((e.a, e.b), self._dot_frames(e), strict=True)]
+        children = e.children
         if isinstance(e, Reduce):
-            return [(e.term, self._reduce_frame(e, frame))]
+            children, frame = (e.term,), self._reduce_frame(e, frame)
         tasks: list[tuple[Expr, Frame]] = []
-        for child in e.children:
+        for child in children:
             own = set(self.lanes.of(child))
             tasks.append((child, tuple(lane for lane in frame if lane in own)))
         return tasks
@@ -134,7 +144,7 @@ class ExprPrinter:
             case Reduce():
                 inner = self._reduce_frame(e, frame)
                 axis = next(k for k, lane in enumerate(inner) if lane.var is e.lane)
-                return Text(f"rt.{_REDUCERS[e.op]}({self.placed(e.term, inner).text}, {axis})")
+                return Text(f"rt.{_REDUCERS[e.op]}({self.whole(e.term, inner)}, {axis})")
             case Dot():
                 return self._dot(e, frame)
             case Inverse():
