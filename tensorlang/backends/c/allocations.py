@@ -26,6 +26,10 @@ class Allocations:
     def _scalar(self, e: Expr, scope: Scope) -> str:
         return Expressions(self._unit, scope).scalar(e)
 
+    def laid_out(self, buffer: Buffer, scope: Scope) -> Storage:
+        """Where its elements would be."""
+        return self._laid_out(buffer, _extents(buffer), scope)
+
     def on_stack(self, buffer: Buffer, scope: Scope) -> None:
         """Declare arrays of constant length, one a component."""
         extents = _extents(buffer)

@@ -4,11 +4,13 @@ for k: C[i, j] = C[i, j] + a(k)        ->   c = C[i, j];  for k: c = c + a(k);  
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.rewriting import replace_names
-from tensorlang.ir.expr import Expr
+from tensorlang.backends.c.storage import Storage
+from tensorlang.ir.expr import Expr, Load
 from tensorlang.ir.linear import Linear
 from tensorlang.ir.stmt import (
     Allocate,
@@ -36,7 +38,7 @@ class _Access:
 
 def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     """What to hold in variables around the loop; nothing where that might not be right."""
-    bound = _bound_in(loop)
+    bound = _bound_in(loop.body, loop.var)
     if bound is None or not _conditions_vary(loop.body, bound):
         return ()
     busy = {cell.buffer for cell in scope.cells}
@@ -44,7 +46,7 @@ def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     stored = {s.buffer for s in stores} - {s.buffer for s in stores if s.atomic}
     found: list[Cell] = []
     for buffer in sorted(stored - busy - bound):
-        accesses = list(_accesses(loop.body, buffer, replace(scope, lane=scope.lane), unit))
+        accesses = list(_accesses(loop.body, buffer, scope, unit.storages[buffer]))
         found += _cells(accesses, bound)
     vectors = sum(cell.lanes > 1 for cell in found)
     if vectors > unit.machine.vector_registers - 3 or len(found) - vectors > 8:
@@ -52,15 +54,33 @@ def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     return tuple(found)
 
 
+def cells_of_buffer(body: Stmt, buffer: str, storage: Storage, scope: Scope) -> tuple[Cell, ...]:
+    """All elements of a buffer as vectors; nothing where it has to be in memory.
+
+    Args: body: all that touches the buffer.
+    """
+    bound = _bound_in(body)
+    if bound is None:
+        return ()
+    cells = _cells(list(_accesses(body, buffer, scope, storage)), bound)
+    return tuple(cells) if all(cell.lanes > 1 for cell in cells) else ()
+
+
+def stores_to(buffers: AbstractSet[str], loop: For) -> bool:
+    """Whether the loop stores to one of the buffers."""
+    return any(isinstance(s, Store) and s.buffer in buffers for s in walk(loop.body))
+
+
 def shared_loads(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     """Vectors that several statements of a loop that holds cells load: once an iteration is enough.
 
     A compiler reads memory again in each instruction where it can, and so more than it has to.
     """
-    bound = _bound_in(loop)
+    bound = _bound_in(loop.body, loop.var)
     if bound is None or any(isinstance(s, If) for s in walk(loop.body)):
         return ()
     stored = {s.buffer for s in walk(loop.body) if isinstance(s, Store)}
+    stored |= {cell.buffer for cell in scope.cells}
     free = unit.machine.vector_registers - 1 - len(scope.cells)
     found: list[tuple[Cell, int]] = []
     for cell in _vector_loads(loop.body, scope, unit, stored | bound):
@@ -95,17 +115,17 @@ def _vector_loads(
                 continue
             if width != unit.machine.vector_bytes:
                 continue
-            access = _access(load.buffer, load.component, load.indices, scope, unit, is_store=False)
+            access = _load_access(load, scope, unit.storages[load.buffer])
             if access.cell is not None and access.cell.lanes > 1:
                 yield access.cell
     for child in children_of(stmt):
         yield from _vector_loads(child, scope, unit, but)
 
 
-def _bound_in(loop: For) -> frozenset[str] | None:
-    """The names bound inside the loop, but for lane loops; None where threads are started there."""
-    names = {loop.var}
-    for stmt in walk(loop.body):
+def _bound_in(body: Stmt, *also: str) -> frozenset[str] | None:
+    """The names bound there, but for lane loops; None where threads are started."""
+    names = set(also)
+    for stmt in walk(body):
         match stmt:
             case For(kind=LoopKind.PARALLEL | LoopKind.GPU_BLOCK):
                 return None
@@ -128,12 +148,12 @@ def _conditions_vary(body: Stmt, bound: frozenset[str]) -> bool:
     return all(not bound.isdisjoint(s.condition.free) for s in walk(body) if isinstance(s, If))
 
 
-def _accesses(stmt: Stmt, buffer: str, scope: Scope, unit: Unit) -> Iterator[_Access]:
+def _accesses(stmt: Stmt, buffer: str, scope: Scope, storage: Storage) -> Iterator[_Access]:
     """Every access of the buffer; one that cannot be held has no cell."""
     if isinstance(stmt, For) and stmt.kind is LoopKind.VECTORIZED:
         lane = Lane(stmt.var, int(stmt.extent.value), stmt.min)  # type: ignore[attr-defined]
         inner = replace(scope, lane=lane)
-        yield from _accesses(stmt.body, buffer, inner, unit)
+        yield from _accesses(stmt.body, buffer, inner, storage)
         return
     if _is_lane_by_lane(stmt, scope) and _touches(stmt, buffer):
         # One element after another, in memory.
@@ -141,19 +161,19 @@ def _accesses(stmt: Stmt, buffer: str, scope: Scope, unit: Unit) -> Iterator[_Ac
         return
     if isinstance(stmt, Let) and scope.varies(stmt.value):
         body = replace_names(stmt.body, {stmt.var: stmt.value})
-        yield from _accesses(body, buffer, scope, unit)
+        yield from _accesses(body, buffer, scope, storage)
         return
     if isinstance(stmt, Store):
         if stmt.buffer == buffer:
             for component in range(len(stmt.values)):
-                yield _access(buffer, component, stmt.indices, scope, unit, is_store=True)
+                yield _access(buffer, component, stmt.indices, scope, storage, is_store=True)
         if any(buffer in i.reads for i in stmt.indices):
             yield _Access(None, False)
-        yield from _loads(stmt.values, buffer, scope, unit)
+        yield from _loads(stmt.values, buffer, scope, storage)
     elif any(buffer in e.reads for e in exprs_of(stmt)):
         yield _Access(None, False)
     for child in children_of(stmt):
-        yield from _accesses(child, buffer, scope, unit)
+        yield from _accesses(child, buffer, scope, storage)
 
 
 def _is_lane_by_lane(stmt: Stmt, scope: Scope) -> bool:
@@ -176,16 +196,22 @@ def _touches(stmt: Stmt, buffer: str) -> bool:
     )
 
 
-def _loads(values: tuple[Expr, ...], buffer: str, scope: Scope, unit: Unit) -> Iterator[_Access]:
+def _loads(
+    values: tuple[Expr, ...], buffer: str, scope: Scope, storage: Storage
+) -> Iterator[_Access]:
     for load in loads_of(*values):
         if any(buffer in i.reads for i in load.indices):
             yield _Access(None, False)
         elif load.buffer == buffer:
-            yield _access(buffer, load.component, load.indices, scope, unit, is_store=False)
+            yield _load_access(load, scope, storage)
     for e in postorder(*values):
         # Computed lane by lane, from memory.
         if e.dtype is index and buffer in e.reads:
             yield _Access(None, False)
+
+
+def _load_access(load: Load, scope: Scope, storage: Storage) -> _Access:
+    return _access(load.buffer, load.component, load.indices, scope, storage, is_store=False)
 
 
 def _access(
@@ -193,11 +219,10 @@ def _access(
     component: int,
     indices: tuple[Expr, ...],
     scope: Scope,
-    unit: Unit,
+    storage: Storage,
     *,
     is_store: bool,
 ) -> _Access:
-    storage = unit.storages[buffer]
     lanes = 1
     if scope.lane is not None and any(scope.lane.var in i.free for i in indices):
         if storage.step_of(indices, component, scope.lane.name) != 1:

@@ -3,114 +3,58 @@
     for x in [0, n): if 0 < x & x < n - 1: A else: B
 ->  for x in [0, 1): B;  for x in [1, n - 1): A;  for x in [n - 1, n): B
     for x: if c: A else: B   ->   if c: for x: A  else: for x: B        (c the same in every x)
+    for x in [m, +4): if x < n: A   ->   if m + 3 < n: for x: A  else: for x: if x < n: A
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
-from tensorlang.backends.c.corners import slack_of
-from tensorlang.backends.c.rewriting import all_of, either, larger, less, otherwise, smaller, total
+from tensorlang.backends.c.choices import Choice, choice_of
+from tensorlang.backends.c.corners import at_worst, slack_of
+from tensorlang.backends.c.machine import Machine
+from tensorlang.backends.c.nest import range_of
+from tensorlang.backends.c.register_tiles import in_registers
+from tensorlang.backends.c.rewriting import all_of, either, larger, less, smaller, total
 from tensorlang.ir.conditions import conjuncts_of
-from tensorlang.ir.expr import Binary, Expr, Var
+from tensorlang.ir.expr import Binary, Const, Expr, Var
 from tensorlang.ir.linear import Linear, integer, to_expr
 from tensorlang.ir.stmt import (
     Allocate,
-    Block,
     For,
-    If,
     Let,
     LoopKind,
-    Stage,
     Stmt,
     Store,
     block,
     map_children,
     walk,
 )
-from tensorlang.ir.walk import substitute
 
 
-def partition(stmt: Stmt) -> Stmt:
+def partition(stmt: Stmt, machine: Machine) -> Stmt:
     """Split every serial loop whose body is one choice, innermost loops first."""
-    stmt = map_children(stmt, partition)
-    if isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL:
-        return _split(stmt)
-    return stmt
+    stmt = map_children(stmt, lambda child: partition(child, machine))
+    match stmt:
+        case For(kind=LoopKind.SERIAL):
+            return _split(stmt)
+        case Allocate():
+            return in_registers(stmt, machine)
+        case _:
+            return stmt
 
 
+# Of so few iterations all are in the steady state or none is.
+_FEW = 8
 # A loop with more stores in it than this is not written a second time.
 _MOST_STORES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """if condition: fast  else: slow"""
-
-    condition: Expr
-    fast: Stmt
-    slow: Stmt
-
-
-def _choice_of(stmt: Stmt) -> _Choice | None:
-    """A statement as one choice: where all conditions in it hold, and otherwise."""
-    match stmt:
-        case If() if not stmt.condition.reads:
-            inner = _choice_of(stmt.body)
-            if inner is None:
-                return _Choice(stmt.condition, stmt.body, stmt)
-            return _Choice(Binary("and", stmt.condition, inner.condition), inner.fast, stmt)
-        case Let() if not stmt.value.reads:
-            inner = _around(stmt)
-            if inner is None:
-                return None
-            condition = substitute(inner.condition, {stmt.var: stmt.value})
-            return replace(inner, condition=condition)
-        case Stage() | Allocate():
-            return _around(stmt)
-        case Block():
-            return _choice_of_block(stmt)
-        case _:
-            return None
-
-
-def _around(stmt: Let | Stage | Allocate) -> _Choice | None:
-    """The choice in its body, with the statement itself around both sides."""
-    inner = _choice_of(stmt.body)
-    if inner is None:
-        return None
-    fast, slow = (replace(stmt, body=side) for side in (inner.fast, inner.slow))
-    return _Choice(inner.condition, fast, slow)
-
-
-def _choice_of_block(stmt: Block) -> _Choice | None:
-    """All choices of a block together; two Ifs that are one choice count as one."""
-    conditions: list[Expr] = []
-    fast: list[Stmt] = []
-    slow: Stmt | None = None
-    previous: Stmt | None = None
-    for s in stmt.statements:
-        other = otherwise(previous, s)
-        inner = None if other is not None else _choice_of(s)
-        if other is not None:
-            slow = other
-        elif inner is None:
-            fast.append(s)
-        else:
-            conditions.append(inner.condition)
-            fast.append(inner.fast)
-        previous = s
-    if not conditions:
-        return None
-    is_pair = slow is not None and len(stmt.statements) == 2
-    condition = all_of(list(dict.fromkeys(conditions)))
-    assert condition is not None
-    return _Choice(condition, block(*fast), slow if is_pair and slow is not None else stmt)
-
-
 def _split(loop: For, depth: int = 0) -> Stmt:
-    choice = _choice_of(loop.body)
+    choice = choice_of(loop.body)
     if choice is None or _stores(choice.slow) > _MOST_STORES:
         return loop
+    if isinstance(loop.extent, Const) and int(loop.extent.value) <= _FEW:
+        return _all_or_none(loop, choice)
     fixed: list[Expr] = []
     lows: list[Expr] = []
     ends: list[Expr] = []
@@ -128,6 +72,20 @@ def _split(loop: For, depth: int = 0) -> Stmt:
     fast = replace(loop, body=choice.fast)
     whole = _pieces(fast, choice.slow, lows, ends, depth) if lows or ends else _split(fast, depth)
     return either(all_of(fixed), whole, replace(loop, body=choice.slow))
+
+
+def _all_or_none(loop: For, choice: Choice) -> Stmt:
+    """The loop where the choice holds in all iterations, and the loop as it is."""
+    ranges = {loop.var: range_of(loop)}
+    corners: list[Expr] = []
+    for part in dict.fromkeys(conjuncts_of(choice.condition)):
+        form = slack_of(part, frozenset(ranges)) if loop.var in part.free else None
+        corner = part if loop.var not in part.free else form and at_worst(form, ranges)
+        if corner is None:
+            return loop
+        corners.append(corner)
+    fast, slow = (replace(loop, body=side) for side in (choice.fast, choice.slow))
+    return either(all_of(list(dict.fromkeys(corners))), fast, slow)
 
 
 def _first_above(rest: Linear, step: int) -> Expr:

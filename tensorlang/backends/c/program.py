@@ -9,6 +9,7 @@ from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.names import Names
 from tensorlang.backends.c.partition import partition
 from tensorlang.backends.c.prefetching import PREFETCH
+from tensorlang.backends.c.reuse import reuse_names
 from tensorlang.backends.c.sequence import map_sequence
 from tensorlang.backends.c.statements import Statements
 from tensorlang.backends.c.storage import Storage
@@ -80,7 +81,7 @@ def translate(
 
 def _shaped(machine: Machine) -> Callable[[Stmt, Facts], Stmt]:
     """What is done to each statement before it is written."""
-    return lambda stmt, facts: partition(vectorize(stmt, machine, facts))
+    return lambda stmt, facts: partition(vectorize(reuse_names(stmt), machine, facts), machine)
 
 
 def _declarations(unit: Unit) -> str:

@@ -5,14 +5,15 @@ from pathlib import PurePath
 
 from tensorlang.backends.c.allocations import Allocations, is_small
 from tensorlang.backends.c.atomics import write_atomic
-from tensorlang.backends.c.cells import cells_of, shared_loads
+from tensorlang.backends.c.cells import cells_of, shared_loads, stores_to
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
 from tensorlang.backends.c.prefetching import write_prefetches
+from tensorlang.backends.c.register_tiles import tile_cells
 from tensorlang.backends.c.rewriting import otherwise, replace_names
 from tensorlang.backends.c.sequence import Opening, sequence_of
-from tensorlang.backends.c.stores import read_cell, write_cell, write_store
+from tensorlang.backends.c.stores import declare_cell, read_cell, write_cell, write_store
 from tensorlang.backends.c.types import SCALARS, carried, stored
 from tensorlang.ir.expr import Binary, Const, Expr, Name
 from tensorlang.ir.linear import to_expr, to_linear
@@ -147,7 +148,8 @@ class Statements:
     def _serial(self, loop: For, scope: Scope) -> None:
         cells = cells_of(loop, scope, self._unit)
         if not cells:
-            self._counted(loop, scope)
+            held = {cell.buffer for cell in scope.cells}
+            self._counted(loop, scope, shares=bool(held) and stores_to(held, loop))
         elif isinstance(loop.extent, Const):
             self._around_cells(loop, scope, cells)
         else:
@@ -246,7 +248,13 @@ class Statements:
 
     def _allocate(self, stmt: Allocate, scope: Scope) -> None:
         if is_small(stmt.buffer):
-            self._allocations.on_stack(stmt.buffer, scope)
+            cells = tile_cells(stmt, scope, self._unit.machine)
+            if cells:
+                storage = self._allocations.laid_out(stmt.buffer, scope)
+                cells = tuple(declare_cell(cell, storage, self._unit) for cell in cells)
+                scope = replace(scope, cells=(*scope.cells, *cells))
+            else:
+                self._allocations.on_stack(stmt.buffer, scope)
             self.write(stmt.body, scope)
             return
         pointers = self._allocations.on_heap(stmt.buffer, scope, declare=True)

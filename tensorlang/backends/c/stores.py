@@ -5,6 +5,7 @@ from dataclasses import replace
 from tensorlang.backends.c.context import Cell, Scope, Unit
 from tensorlang.backends.c.expressions import SCALAR, VECTOR, Expressions
 from tensorlang.backends.c.loads import Loads, from_stored, to_stored
+from tensorlang.backends.c.storage import Storage
 from tensorlang.backends.c.types import CType, carried, stored
 from tensorlang.backends.c.values import ATOM, Value, address, as_mask, widened
 from tensorlang.ir.associativity import multiply_add
@@ -169,6 +170,17 @@ def read_cell(cell: Cell, scope: Scope, unit: Unit, *, shared: bool = False) -> 
     if shared:
         kept = unit.prelude.helper("kept", value.type)
         value = replace(value, text=f"{kept}({value.text})")
+    return _declared(cell, value, unit)
+
+
+def declare_cell(cell: Cell, storage: Storage, unit: Unit) -> Cell:
+    """A variable for a cell that is nowhere in memory."""
+    value = _value_of(cell, storage.dtypes[cell.component])
+    nothing = f"{unit.prelude.helper('splat', value.type)}(0)"
+    return _declared(cell, replace(value, text=nothing), unit)
+
+
+def _declared(cell: Cell, value: Value, unit: Unit) -> Cell:
     name = unit.names.fresh(f"{cell.buffer.rpartition('.')[2]}_held")
     unit.code.line(f"{unit.type_of(value)} {name} = {value.text};")
     return replace(cell, variable=name)

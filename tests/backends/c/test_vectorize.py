@@ -60,7 +60,7 @@ program nested(K; A: f32[K]) -> C: f32[1]:
 def after(text: str, *, split: bool = True) -> Program:
     program = parse_program(text)
     body = vectorize(program.body, AVX2)
-    made = replace(program, body=partition(body) if split else body)
+    made = replace(program, body=partition(body, AVX2) if split else body)
     verify(made)
     return made
 
@@ -118,7 +118,7 @@ program p(N; A: f32[N]) -> B: f32[N]:
   for x in [0, N):
     B[x] = A[x]
 """)
-    assert partition(vectorize(program.body, AVX2)) is program.body
+    assert partition(vectorize(program.body, AVX2), AVX2) is program.body
 
 
 @pytest.mark.parametrize("text", [BLUR, DOT], ids=["blur", "dot"])
