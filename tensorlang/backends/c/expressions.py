@@ -21,6 +21,7 @@ from tensorlang.backends.c.guards import guards_of
 from tensorlang.backends.c.loads import Loads
 from tensorlang.backends.c.operations import Operations
 from tensorlang.backends.c.pressure import in_few_registers
+from tensorlang.backends.c.steps import steps_of
 from tensorlang.backends.c.types import carried
 from tensorlang.backends.c.values import ATOM, UNARY, Value
 from tensorlang.ir.expr import (
@@ -38,7 +39,7 @@ from tensorlang.ir.expr import (
 )
 from tensorlang.ir.linear import to_expr, to_linear
 from tensorlang.ir.types import index
-from tensorlang.ir.walk import rewrite
+from tensorlang.ir.walk import postorder, rewrite
 
 
 class Mode(Enum):
@@ -53,6 +54,10 @@ Wanted: TypeAlias = tuple[Expr, Mode]
 
 # A part used once stays inside what uses it, unless its text grows beyond this.
 _LONGEST = 72
+# Known numbers of lanes are this small in any type.
+_SMALL = 64
+# Expressions of more nodes are not written out for each lane.
+_MOST_UNROLLED = 400
 
 
 class Expressions:
@@ -152,6 +157,8 @@ class Expressions:
     def _load_needs(self, e: Load, mode: Mode) -> list[Wanted]:
         if self._loads.held(e, vector=mode is VECTOR) is not None:
             return []
+        if mode is VECTOR and self._is_shuffled(e):
+            return [(self._loads.offset(e), SCALAR)]
         if mode is VECTOR and not self._loads.is_contiguous(e):
             return self._vector_parts(e)
         needs: list[Wanted] = [(self._loads.offset(e), SCALAR)]
@@ -161,6 +168,12 @@ class Expressions:
         # One element for all lanes is needed where any of them is active.
         return [*needs, (guard, VECTOR if self._scope.varies(guard) else mode)]
 
+    def _is_shuffled(self, e: Load) -> bool:
+        """Whether the elements of a load lie apart at steps that are known."""
+        if e in self._guards or self._loads.is_contiguous(e):
+            return False
+        return self._loads.steps(e) is not None
+
     def _is_lanewise(self, e: Expr) -> bool:
         """Whether a node that varies has no vector form over vector operands."""
         if e.dtype is index or (isinstance(e, Call) and e.function == "random_uniform"):
@@ -168,10 +181,23 @@ class Expressions:
         return isinstance(e, (Cast, Compare)) and e.children[0].dtype is index
 
     def _lanewise_needs(self, e: Expr) -> list[Wanted]:
+        if self._literal(e) is not None:
+            return []
         if isinstance(e, Cast) and self._is_ramp(e):
             return [(e.a, SCALAR)]
         count = self._lane_count(e)
         return self._vector_parts(e) if count is None else [(count[0], SCALAR)]
+
+    def _literal(self, e: Expr) -> list[int] | None:
+        """The lanes of a converted index that are known numbers."""
+        lane = self._scope.lane
+        if lane is None or not isinstance(e, Cast) or e.a.dtype is not index:
+            return None
+        known = steps_of(e.a, lane.var, lane.first, lane.width)
+        if known is None or known[0].terms or e.dtype.is_bool:
+            return None
+        numbers = [known[0].constant + step for step in known[1]]
+        return numbers if all(abs(n) <= _SMALL for n in numbers) else None
 
     def _is_ramp(self, e: Expr) -> bool:
         """Whether the lanes of a converted index are one apart."""
@@ -218,6 +244,8 @@ class Expressions:
         held = self._loads.held(e, vector=mode is VECTOR)
         if held is not None:
             return held
+        if mode is VECTOR and self._is_shuffled(e):
+            return self._loads.shuffled(e, operands[0])
         if mode is VECTOR:
             return self._loads.vector(e, operands[0], *operands[1:])
         return self._loads.scalar(e, operands[0], *operands[1:])
@@ -225,6 +253,10 @@ class Expressions:
     def _lanewise(self, e: Expr, operands: list[Value]) -> Value:
         prelude, lane = self._unit.prelude, self._scope.lane
         assert lane is not None
+        numbers = self._literal(e)
+        if numbers is not None:
+            wide = carried(e.dtype, lane.width)
+            return Value(f"({prelude.type(wide)}){{{', '.join(map(str, numbers))}}}", wide)
         count = self._lane_count(e)
         if count is not None:
             mask = carried(index).of(lane.width).mask
@@ -261,8 +293,10 @@ class Expressions:
             return False
         if isinstance(e, Load):
             held = self._loads.held(e, vector=True)
-            return held is None and not self._loads.is_contiguous(e)
-        return self._is_lanewise(e) and not self._is_ramp(e) and self._lane_count(e) is None
+            return held is None and not self._loads.is_contiguous(e) and not self._is_shuffled(e)
+        if not self._is_lanewise(e) or self._literal(e) is not None:
+            return False
+        return not self._is_ramp(e) and self._lane_count(e) is None
 
     def _vector_parts(self, e: Expr) -> list[Wanted]:
         """The data in the indices of what goes by lanes: that has vectors of its own."""
@@ -292,6 +326,9 @@ class Expressions:
             results.append(Value(unit.names.fresh("t"), result, ATOM, e.dtype.is_bool))
             unit.code.line(f"{unit.prelude.type(result)} {results[-1].text};")
         at = unit.names.fresh("l")
+        if sum(1 for _ in postorder(*exprs)) <= _MOST_UNROLLED:
+            # Else what a lane gives goes through memory.
+            unit.code.pragma(f"GCC unroll {lane.width}")
         with unit.code.block(f"for (int {at} = 0; {at} < {lane.width}; ++{at})"):
             j = unit.names.fresh(lane.var.rpartition(".")[2])
             first = self._scope.renamed.get(lane.var) or unit.names[lane.var]

@@ -7,11 +7,11 @@ An address that is clamped lane by lane is a gather; without the clamp it is one
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tensorlang.backends.c.corners import Range, at_worst, slack_of
 from tensorlang.ir.conditions import conjuncts_of
-from tensorlang.ir.expr import Binary, Compare, Const, Expr, Select
+from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Select
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import For, Let, Stmt, map_children, map_exprs, walk
 from tensorlang.ir.types import index
@@ -38,26 +38,42 @@ class _Finder:
     ranges: Mapping[str, Range]
     inside: frozenset[str]
     conditions: dict[Expr, None] = field(default_factory=dict[Expr, None])
-    memo: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
+    values: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
+    addresses: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
 
     def visit(self, stmt: Stmt) -> Stmt:
-        changed = map_exprs(stmt, lambda e: rewrite(e, self._without, self.memo))
+        changed = map_exprs(stmt, self._address if isinstance(stmt, Let) else self._value)
         return map_children(changed, self.visit)
 
-    def _without(self, e: Expr) -> Expr:
-        """The node without its clamp, where a condition was found under which that is right."""
+    def _value(self, e: Expr) -> Expr:
+        return self._address(e) if e.dtype is index else rewrite(e, self._chosen, self.values)
+
+    def _address(self, e: Expr) -> Expr:
+        return rewrite(e, self._without, self.addresses)
+
+    def _chosen(self, e: Expr) -> Expr:
+        """The node without the clamps of its addresses, a select without the test for a border."""
         if self.lane not in e.free:
             return e
         match e:
-            case Binary(op="min" | "max" | "mod") if e.dtype is index:
-                return self._clamped(e)
+            case Load():
+                return replace(e, indices=tuple(self._address(i) for i in e.indices))
             case Select() if e.a.reads:
                 return e.a if self._all_hold(conjuncts_of(e.condition)) else e
             case _:
                 return e
 
+    def _without(self, e: Expr) -> Expr:
+        """The node without its clamp, where a condition was found under which that is right."""
+        if self.lane in e.free and isinstance(e, Binary) and e.op in ("min", "max", "mod"):
+            return self._clamped(e) if e.dtype is index else e
+        return e
+
     def _clamped(self, e: Binary) -> Expr:
         if e.op == "mod":
+            if isinstance(e.b, Const):
+                # Of a few iterations only: no interior worth a version of its own.
+                return e
             wanted = [Compare("le", integer(0), e.a), Compare("lt", e.a, e.b)]
             return e.a if self.lane not in e.b.free and self._all_hold(wanted) else e
         moving, fixed = (e.a, e.b) if self.lane in e.a.free else (e.b, e.a)

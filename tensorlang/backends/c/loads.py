@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from tensorlang.backends.c.context import Cell, Scope, Unit
+from tensorlang.backends.c.steps import steps_of, window_of
 from tensorlang.backends.c.types import CType, carried, is_rounded, stored
 from tensorlang.backends.c.values import ATOM, LOOSE, SUM, Value, address, as_mask, converted
-from tensorlang.ir.expr import Expr, Load
+from tensorlang.ir.expr import Const, Expr, Load
 from tensorlang.ir.types import DType, tf32
 
 
@@ -17,6 +18,7 @@ class Loads:
         self._scope = scope
         self._offsets: dict[Load, Expr] = {}
         self._contiguous: dict[Load, bool] = {}
+        self._steps: dict[Load, list[int] | None] = {}
 
     def offset(self, load: Load) -> Expr:
         """The position of the element in its buffer."""
@@ -34,6 +36,48 @@ class Loads:
             step = storage.step_of(load.indices, load.component, self._scope.lane.name)
             self._contiguous[load] = step == 1
         return self._contiguous[load]
+
+    def steps(self, load: Load) -> list[int] | None:
+        """How far each lane's element is from the first lane's, where two vectors hold them all."""
+        if load not in self._steps:
+            steps = self._known_steps(load) if self._unit.machine.has_shuffles else None
+            few = steps is not None and window_of(steps, len(steps)) is not None
+            self._steps[load] = steps if few else None
+        return self._steps[load]
+
+    def _known_steps(self, load: Load) -> list[int] | None:
+        lane = self._scope.lane
+        assert lane is not None
+        storage = self._unit.storages[load.buffer]
+        far = [0] * lane.width
+        strides = storage.strides[load.component]
+        for place, stride in zip(storage.places(load.indices), strides, strict=True):
+            if lane.var not in place.free:
+                continue
+            known = steps_of(place, lane.var, lane.first, lane.width)
+            if known is None or not isinstance(stride, Const):
+                return None
+            far = [a + b * int(stride.value) for a, b in zip(far, known[1], strict=True)]
+        return far
+
+    def shuffled(self, load: Load, offset: Value) -> Value:
+        """Elements at known steps: one or two vectors, and of them an element for each lane."""
+        steps = self.steps(load)
+        window = window_of(steps, len(steps)) if steps else None
+        assert steps is not None
+        assert window is not None
+        lanes, apart = window
+        low, held = min(steps), stored(load.dtype, lanes)
+        function = self._unit.prelude.helper("load", held)
+        self._unit.prelude.type(held.of(len(steps)))
+        vectors = [
+            f"{function}({address(self._pointer(load), _shifted(offset, low + k))})"
+            for k in (0, apart)
+        ]
+        taken = [s - low if s - low < lanes else s - low - apart + lanes for s in steps]
+        picked = f"{', '.join(vectors)}, {', '.join(map(str, taken))}"
+        text = f"__builtin_shufflevector({picked})"
+        return from_stored(Value(text, held.of(len(steps))), load.dtype, self._unit)
 
     def held(self, load: Load, *, vector: bool) -> Value | None:
         """The variable that holds what is loaded, if one does."""
@@ -85,6 +129,12 @@ class Loads:
 
     def _pointer(self, load: Load) -> str:
         return self._unit.storages[load.buffer].pointers[load.component]
+
+
+def _shifted(offset: Value, by: int) -> Value:
+    sign = "-" if by < 0 else "+"
+    text = f"{offset.within(SUM)} {sign} {abs(by)}"
+    return replace(offset, text=text, binds=SUM) if by else offset
 
 
 def from_stored(element: Value, dtype: DType, unit: Unit) -> Value:

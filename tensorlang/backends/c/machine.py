@@ -12,12 +12,14 @@ class Machine:
         vector_registers: how many of them there are.
         has_fma: whether a fused multiply-add is one instruction.
         has_openmp: whether `#pragma omp` is understood.
+        has_shuffles: whether vectors of different lengths can be shuffled.
     """
 
     vector_bytes: int = 16
     vector_registers: int = 16
     has_fma: bool = False
     has_openmp: bool = False
+    has_shuffles: bool = False
 
     def lanes(self, bits: int) -> int:
         """How many elements of `bits` one register holds."""

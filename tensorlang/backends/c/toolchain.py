@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +28,8 @@ _FLAGS = (
 # For this machine's processor; the first that the compiler takes.
 _NATIVE = ("-march=native", "-mcpu=native")
 _OPENMP = "-fopenmp"
+# The version of GCC that has __builtin_shufflevector; clang always had it.
+_SHUFFLES_SINCE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ def _identity(command: tuple[str, ...]) -> str:
     if processor.exists():
         lines = processor.read_text().splitlines()
         features = next((x for x in lines if x.startswith(("flags", "Features"))), "")
-    facts = (*command, str(binary), status.st_mtime_ns, status.st_size, features, *_FLAGS)
+    asked = (field.name for field in fields(Machine))
+    facts = (*command, str(binary), status.st_mtime_ns, status.st_size, features, *_FLAGS, *asked)
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
@@ -112,6 +115,7 @@ def machine_of(macros: dict[str, str], *, has_openmp: bool) -> Machine:
         vector_registers=32 if wide or is_arm else 16,
         has_fma="__FMA__" in macros or is_arm,
         has_openmp=has_openmp,
+        has_shuffles="__clang__" in macros or int(macros.get("__GNUC__", 0)) >= _SHUFFLES_SINCE,
     )
 
 

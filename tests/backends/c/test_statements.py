@@ -72,6 +72,15 @@ program p(N; A: f32[N], I: i32[N]) -> B: f32[N]:
   vectorized x in [0, N):
     B[x] = A[x//2] + A[(x*3) % N] + A[index(min(max(I[x], 0:i32), i32(N - 1)))] + A[N - 1 - x]
 """,
+    "elements at steps: halves, doubles, of bytes and bools": """
+program p(N, M; A: f32[N], U: u8[N], T: bool[N]) -> B: f32[N]:
+  vectorized x in [0, N):
+    B[x] = A[x//2] + A[x//2 + x % 2] + select(T[x//2 + x//4], 1.0:f32, 2.0:f32)
+    B[x] = B[x] + f32(U[x//4])*f32(x % 8)
+  for o in [0, N//16):
+    vectorized x in [0, 8):
+      B[o*16 + x*2 + 1] = B[o*16 + x*2] + A[o*16 + x*2 + 1] + A[o*16 + 15 - x*2]
+""",
     "a transposed store": """
 program p(N, M; A: f32[M, N]) -> B: f32[N, M]:
   for i in [0, M):
