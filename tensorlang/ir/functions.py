@@ -75,7 +75,9 @@ FUNCTIONS: dict[str, Function] = _table(
         "approx.exp2", 1, "float", 8, "exp2 within 2 ulp, flushing subnormals (ex2.approx.ftz)"
     ),
     Function("approx.erf", 1, "float", 2**13, "erf within 3e-7 absolute (one ex2.approx)"),
-    Function("approx.rcp", 1, "float", 4, "1 / a within 1 ulp (PTX rcp.approx)"),
+    Function(
+        "approx.rcp", 1, "float", 4, "1 / a within 1 ulp, flushing subnormals (rcp.approx.ftz)"
+    ),
     Function(
         "random_uniform", 2, "random", 0, "word b of the Philox-4x32-7 stream of seed a, in [0, 1)"
     ),
@@ -244,7 +246,7 @@ class approx:
 
     @staticmethod
     def rcp(a: Operand) -> Expr:
-        """1 / a within 1 ulp."""
+        """1 / a within 1 ulp; what is subnormal may be taken as 0."""
         return call("approx.rcp", a)
 
 

@@ -1,11 +1,11 @@
 """Activations, of one element each, and gates, which multiply one by another."""
 
 from collections.abc import Callable
-from math import pi, sqrt
+from math import e, log2, pi, sqrt
 
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Expr
-from tensorlang.ir.functions import erf, select, sigmoid, tanh
+from tensorlang.ir.functions import approx, erf, select, sigmoid, tanh
 from tensorlang.ir.types import DType
 from tensorlang.nn.numbers import M, i, wide
 from tensorlang.pipeline import Pipeline
@@ -19,6 +19,11 @@ def relu(z: Expr) -> Expr:
 def silu(z: Expr) -> Expr:
     """z * sigmoid(z)"""
     return z * sigmoid(z)
+
+
+def quick_silu(z: Expr) -> Expr:
+    """z * sigmoid(z) to a few units of f32, for results of fewer bits"""
+    return z * approx.rcp(1 + approx.exp2(z * -log2(e)))
 
 
 def gelu(z: Expr) -> Expr:

@@ -7,6 +7,7 @@ A row is (C blocks, T values); each block has its scale, so that one block a row
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from tensorlang.algorithm import reads_of
 from tensorlang.domain import RDom
@@ -14,11 +15,11 @@ from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Expr, Param, Size, Var
 from tensorlang.ir.functions import abs, clamp, round, rsqrt, select
 from tensorlang.ir.types import DTYPES, DType, f8e5m2, f32, i8, i32
-from tensorlang.nn.activation import silu
+from tensorlang.nn.activation import quick_silu
 from tensorlang.nn.numbers import wide
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import max, sum
-from tensorlang.schedule import Schedule
+from tensorlang.schedule import Schedule, Stage
 
 M, N, K, C, T = (Size(name) for name in "MNKCT")
 i, j, c, t = (Var(name) for name in "ijct")
@@ -38,7 +39,7 @@ def silu_mul(x: DType, gate: DType, *, out_dtype: str) -> Pipeline:
     """q and scale of silu(x) * gate."""
     X, G = Input("x", x, [M, C, T]), Input("gate", gate, [M, C, T])
     return _quantized(
-        "silu_mul", [X, G], lambda i, c, t: silu(f32(X[i, c, t])) * f32(G[i, c, t]), out_dtype
+        "silu_mul", [X, G], lambda i, c, t: quick_silu(f32(X[i, c, t])) * f32(G[i, c, t]), out_dtype
     )
 
 
@@ -198,20 +199,51 @@ def weight_only(
     return Pipeline("weight_only", inputs=inputs, outputs={out: [M, N]})
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How rows are read.
+
+    Args:
+        rows: of a program.
+        warps: of a program.
+        stages: rows whose loads are in flight.
+        blocks: of a row that a program takes; 0: all.
+    """
+
+    rows: int
+    warps: int
+    stages: int = 1
+    blocks: int = 0
+
+
 def in_one_read(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
-    """On Triton a row a program, read once: its statistics, its scales and its values.
+    """On Triton each value is read once, by a program that makes its scale and its 8 bits.
+
+    Where nothing is summed over rows a program takes some blocks of one, else rows.  None where a
+    formula is as good: on C, and for rows that one program cannot hold.
+    """
+    block = sizes.get("T", 1)
+    row, whole = sizes.get("C", 1) * block, any(f.dims == ("i",) for f in pipeline.algorithm.funcs)
+    if target != "triton" or not 0 < row <= _LONGEST_ROW:
+        return None
+    if not whole and row > 2 * _TILE_OF_BLOCKS and 0 < block <= _TILE_OF_BLOCKS:
+        return read_by(pipeline, Reading(1, 4, blocks=_TILE_OF_BLOCKS // block))
+    return read_by(pipeline, Reading(1, _warps_for(row)))
+
+
+def read_by(pipeline: Pipeline, reading: Reading) -> Schedule:
+    """blocks p of rows { for rows { statistics; scales; values } }
 
     Two outputs share no Func that is computed inside a loop, so what `scale` needs is a clone; the
     backend finds that both compute the same.
-
-    None where a formula is as good: on C, and for rows that one program cannot hold.
     """
-    row = sizes.get("C", 1) * sizes.get("T", 1)
-    if target != "triton" or not 0 < row <= _LONGEST_ROW:
-        return None
     schedule, funcs = Schedule(pipeline), {f.name: f for f in pipeline.algorithm.funcs}
-    schedule["q"].gpu_blocks("i").vectorize("c").vectorize("t").gpu_warps(_warps_for(row))
-    schedule["scale"].gpu_blocks("i").vectorize("c")
+    at = "i"
+    for name in ("q", "scale"):
+        at = _read(schedule[name], reading)
+    schedule["q"].vectorize("t").gpu_warps(reading.warps)
+    if reading.stages > 1:
+        schedule["q"].pipeline(at, reading.stages)
     inside = [(name, "q") for name, f in funcs.items() if not f.is_pure]
     waiting = [(read, "scale") for read in reads_of(funcs["scale"]) & funcs.keys()]
     while waiting:
@@ -222,7 +254,7 @@ def in_one_read(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Sc
         reads = sorted(reads_of(funcs[name]) & funcs.keys() - {name})
         waiting += [(read, clone) for read in reads]
     for name, output in inside:
-        made = schedule[name].compute_at(output, "i")
+        made = schedule[name].compute_at(output, at)
         update = made.update(0)
         for loop in (v for v in schedule.state.funcs[name].dims if v == "c"):
             made.vectorize(loop)
@@ -230,11 +262,24 @@ def in_one_read(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Sc
         domain = schedule.state.funcs[name].definitions[1].domain
         for loop in () if domain is None else domain.names:
             update.vectorize(loop)
-    schedule["scale"].compute_with("q", "i")
+    schedule["scale"].compute_with("q", at)
     return schedule
 
 
-_LONGEST_ROW = 32768
+def _read(stage: Stage, reading: Reading) -> str:
+    """The loops over rows and blocks, and the name of the one in which a tile is made."""
+    if reading.blocks:
+        stage.split("c", "tile", "block", reading.blocks).gpu_blocks("i", "tile").vectorize("block")
+        return "tile"
+    if reading.rows > 1:
+        stage.split("i", "p", "row", reading.rows).gpu_blocks("p").vectorize("c")
+        return "row"
+    stage.gpu_blocks("i").vectorize("c")
+    return "i"
+
+
+# The longest row that a program holds; values of a tile of blocks.
+_LONGEST_ROW, _TILE_OF_BLOCKS = 32768, 2048
 
 
 def _warps_for(row: int) -> int:

@@ -40,7 +40,7 @@ def rows(pipeline: Pipeline, target: str) -> Schedule | None:
 
 
 def soft_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
-    """What takes the largest of a row, `top`, and a sum of exponentials below it, `total`.
+    """What takes the largest of a row, `top`, and a sum of exponentials below it, `total`; or sums.
 
     On Triton a row that registers do not hold is taken in slices; else as `rows`.
     """
@@ -79,7 +79,8 @@ def in_slices(
         update.vectorize("lane")
         if stages:
             update.pipeline("slice", stages)
-    schedule["top"].rolling_update("total", "slice")
+    if any(f.name == "top" for f in pipeline.algorithm.funcs):
+        schedule["top"].rolling_update("total", "slice")
     return schedule
 
 

@@ -52,7 +52,8 @@ def custom_op(
         autocast: the dtype to which torch.autocast converts the tensors.
         constant: Funcs on whose value nothing depends, as in `autodiff.gradients`.
         derivative: from a Pipeline and names of Inputs to the Pipeline of their gradients, in place
-            of `autodiff.gradients`.
+            of `autodiff.gradients`.  That reads Inputs of the first, then its outputs (under the
+            names of their Funcs), then a gradient for each output of floats.
     Raises: DefinitionError: not-a-family, wrong-dtype; ShapeError: unknown-size.
     """
     derive = derivative or partial(gradients, constant=tuple(constant))
@@ -214,8 +215,10 @@ def _differentiate(op: Operator, backward: Operator, family: Family, count: int)
         read = set[str]()
         if ctx.wrt:
             read = {a.name for a in family.gradient(key, ctx.wrt).algorithm.inputs}
-        kept = [t for n, t in zip(names, given, strict=True) if t is not None and n in read]
-        ctx.save_for_backward(*kept)
+        results = (output,) if count == 1 else output
+        named = [*zip(names, given, strict=True)]
+        named += zip((func for func, _ in algorithm.outputs), results, strict=True)
+        ctx.save_for_backward(*(t for n, t in named if t is not None and n in read))
 
     def differentiate(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         given = [g for g in grads if g.is_floating_point()]

@@ -8,6 +8,7 @@ from torch.nn import functional as reference
 from tensorlang import DefinitionError, Target, autoschedule, bf16, f8e4m3, f32, i8, u8
 from tensorlang.nn import quantized as definitions
 from tensorlang.nn.functions import quantized as ours
+from tensorlang.nn.quantized import Reading
 
 pytestmark = pytest.mark.cc
 F8, F8_WIDE, I8 = torch.float8_e4m3fn, torch.float8_e5m2, torch.int8
@@ -104,16 +105,25 @@ def test_a_gpu_reads_a_row_once_and_writes_values_and_scales():
     assert definitions.in_one_read(pipeline, "triton", {"C": 1, "T": 1 << 20}) is None
 
 
-def test_one_kernel_gives_the_values_of_any_schedule():
+@pytest.mark.parametrize("reading", [Reading(1, 4), Reading(2, 4, 2), Reading(1, 4, blocks=2)])
+def test_one_kernel_gives_the_values_of_any_schedule(reading):
     pipeline = definitions.layer_norm(f32, f32, f32, None, out_dtype="i8")
-    schedule = definitions.in_one_read(pipeline, "triton", {"C": 3, "T": 20})
+    schedule = definitions.read_by(pipeline, reading)
     rng = np.random.default_rng(0)
-    shapes = (4, 3, 20), (3, 20), (3, 20)
+    shapes = (3, 3, 20), (3, 20), (3, 20)
     arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes]
     q, scale = pipeline.compile(schedule, "triton")(*arrays, eps=1e-5)
     want, exact = pipeline(*arrays, eps=1e-5)
     np.testing.assert_allclose(scale, exact, rtol=1e-5)
     assert np.abs(q.astype(int) - want).max() <= 1
+
+
+def test_blocks_that_need_no_row_are_tiles_of_their_own():
+    pipeline = definitions.silu_mul(bf16, bf16, out_dtype="f8e4m3")
+    schedule = definitions.in_one_read(pipeline, "triton", {"C": 112, "T": 128})
+    assert ".split(c, tile, block, 16).gpu_blocks(i, tile)" in str(schedule)
+    kernel = pipeline.compile(schedule, Target("triton", arch="sm_90"))
+    assert kernel.source.count("tl.load(") == 2
 
 
 @pytest.mark.parametrize(

@@ -301,7 +301,7 @@ def approx_exp2(x):
 @triton.jit
 def approx_rcp(x):
     return tl.inline_asm_elementwise(
-        "rcp.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+        "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
     )
 
 
