@@ -12,6 +12,7 @@ from benchmarks.contenders import copy_of, ours
 from tensorlang.autodiff import gradients
 from tensorlang.nn import normalization
 from tensorlang.nn.backward import norm_rows
+from tensorlang.nn.layer_norm_backward import layer_norm_gradients
 from tensorlang.nn.softmax import softmax as softmax_rows
 from tensorlang.nn.softmax_backward import softmax_gradients
 
@@ -28,8 +29,11 @@ def _layer_norm(place: Place, m: int, n: int) -> Case:
     def layer_norm(x: Any, w: Any, b: Any) -> Any:
         return functional.layer_norm(x, (n,), w, b, EPS)
 
-    pipeline = normalization.layer_norm(tl.bf16, tl.bf16, tl.bf16)
-    found = _norm(pipeline, m, n, lambda inputs: (inputs[0], inputs[1], inputs[3]))
+    def derived() -> Any:
+        forward = normalization.layer_norm(tl.bf16, tl.bf16, tl.bf16)
+        return layer_norm_gradients(forward, ["x", "weight", "bias"])
+
+    found = _norm(derived, m, n, lambda inputs: (inputs[0], inputs[1], inputs[3]))
     return _case(place, f"layer_norm backward {m}x{n}", ((m, n), (n,), (n,)), layer_norm, found)
 
 
@@ -37,13 +41,16 @@ def _rms_norm(place: Place, m: int, n: int) -> Case:
     def rms_norm(x: Any, w: Any) -> Any:
         return functional.rms_norm(x, (n,), w, EPS)
 
-    found = _norm(normalization.rms_norm(tl.bf16, tl.bf16), m, n, tuple)
+    def derived() -> Any:
+        return gradients(normalization.rms_norm(tl.bf16, tl.bf16))
+
+    found = _norm(derived, m, n, tuple)
     return _case(place, f"rms_norm backward {m}x{n}", ((m, n), (n,)), rms_norm, found)
 
 
-def _norm(pipeline: Any, m: int, n: int, view: Callable[[Any], Any]) -> Contender:
+def _norm(derived: Callable[[], Any], m: int, n: int, view: Callable[[Any], Any]) -> Contender:
     def made() -> Any:
-        one = gradients(pipeline)
+        one = derived()
         return one, norm_rows(one, "triton", {"M": m, "N": n})
 
     return ours(made, view=view, eps=EPS)
