@@ -9,12 +9,11 @@ from torch.nn import functional
 import tensorlang as tl
 from benchmarks.case import Call, Case, Contender, Place
 from benchmarks.contenders import copy_of, ours
-from tensorlang.autodiff import gradients
 from tensorlang.nn import normalization
 from tensorlang.nn.backward import norm_rows
-from tensorlang.nn.layer_norm_backward import layer_norm_gradients
-from tensorlang.nn.softmax import softmax as softmax_rows
-from tensorlang.nn.softmax_backward import softmax_gradients
+from tensorlang.nn.norm_gradients import norm_gradients
+from tensorlang.nn.softmax import softmax as softmax_of_rows
+from tensorlang.nn.softmax_backward import softmax_gradients, softmax_rows
 
 LENGTHS = (1024, 4096, 16384)
 EPS = 1e-5
@@ -31,7 +30,7 @@ def _layer_norm(place: Place, m: int, n: int) -> Case:
 
     def derived() -> Any:
         forward = normalization.layer_norm(tl.bf16, tl.bf16, tl.bf16)
-        return layer_norm_gradients(forward, ["x", "weight", "bias"])
+        return norm_gradients(forward, ["x", "weight", "bias"])
 
     found = _norm(derived, m, n, lambda inputs: (inputs[0], inputs[1], inputs[3]))
     return _case(place, f"layer_norm backward {m}x{n}", ((m, n), (n,), (n,)), layer_norm, found)
@@ -42,7 +41,7 @@ def _rms_norm(place: Place, m: int, n: int) -> Case:
         return functional.rms_norm(x, (n,), w, EPS)
 
     def derived() -> Any:
-        return gradients(normalization.rms_norm(tl.bf16, tl.bf16))
+        return norm_gradients(normalization.rms_norm(tl.bf16, tl.bf16), ["x", "weight"])
 
     found = _norm(derived, m, n, tuple)
     return _case(place, f"rms_norm backward {m}x{n}", ((m, n), (n,)), rms_norm, found)
@@ -61,9 +60,9 @@ def _softmax(place: Place, m: int, n: int) -> Case:
         return functional.softmax(x, -1)
 
     def made() -> Any:
-        forward = softmax_rows(tl.bf16, logarithm=False, out_dtype="")
+        forward = softmax_of_rows(tl.bf16, logarithm=False, out_dtype="")
         one = softmax_gradients(forward, ["x"])
-        return one, tl.autoschedule(one, "triton", {"M": m, "N": n})
+        return one, softmax_rows(one, "triton", {"M": m, "N": n})
 
     def kept(inputs: Sequence[Any]) -> Sequence[Any]:
         """The result of the forward pass, as torch keeps it, and the gradient of that."""

@@ -72,7 +72,7 @@ from tensorlang.nn.functions.reductions import (
     topk,
 )
 from tensorlang.nn.schedules import soft_rows
-from tensorlang.nn.softmax_backward import softmax_gradients
+from tensorlang.nn.softmax_backward import softmax_gradients, softmax_rows
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
@@ -142,7 +142,7 @@ __all__ = [
 _activated = custom_op("tensorlang::activation", _activation.activation)
 _gated = custom_op("tensorlang::gate", _activation.gate)
 _soft_max = custom_op(
-    "tensorlang::softmax", _softmax.softmax, schedules=soft_rows, derivative=softmax_gradients
+    "tensorlang::softmax", _softmax.softmax, schedules=softmax_rows, derivative=softmax_gradients
 )
 # Nothing depends on the largest of a row, which is subtracted and added again.
 _cross_entropy = custom_op(

@@ -6,16 +6,17 @@ import torch
 from torch.nn import functional as reference
 
 from tensorlang import Target, f32
-from tensorlang.autodiff import gradients
 from tensorlang.nn.backward import norm_rows
-from tensorlang.nn.layer_norm_backward import layer_norm_gradients
+from tensorlang.nn.norm_gradients import norm_gradients
 from tensorlang.nn.normalization import layer_norm, rms_norm
+from tensorlang.nn.softmax import softmax
+from tensorlang.nn.softmax_backward import softmax_gradients, softmax_rows
 
 
 def norm(name):
     if name == "rms_norm":
-        return gradients(rms_norm(f32, f32))
-    return layer_norm_gradients(layer_norm(f32, f32, f32), ["x", "weight", "bias"])
+        return norm_gradients(rms_norm(f32, f32), ["x", "weight"])
+    return norm_gradients(layer_norm(f32, f32, f32), ["x", "weight", "bias"])
 
 
 @pytest.mark.parametrize("name", ["rms_norm", "layer_norm"])
@@ -49,3 +50,16 @@ def test_a_gpu_runs_the_rows_and_their_partial_sums_in_one_kernel(length):
     rows = kernel.source.partition("@triton.jit")[2].partition("@triton.jit")[0]
     assert rows.count("tl.load(") == len(("x", "weight", "grad_out"))
     assert norm_rows(one, "triton", {"M": 1, "N": 1 << 20}) is None
+
+
+@pytest.mark.parametrize("logarithm", [False, True])
+@pytest.mark.parametrize("length", [37, 1 << 16])
+def test_the_gradient_of_softmax_is_made_of_its_result(logarithm, length):
+    one = softmax_gradients(softmax(f32, logarithm=logarithm, out_dtype=""), ["x"])
+    assert [a.name for a in one.algorithm.inputs] == ["out", "grad_out"]
+    kernel = one.compile(softmax_rows(one, "triton", {"M": 3, "N": length}), "triton")
+    x = torch.randn(3, 37, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    out = (reference.log_softmax if logarithm else reference.softmax)(x, -1)
+    slopes = torch.randn(3, 37, generator=torch.Generator().manual_seed(1))
+    (want,) = torch.autograd.grad(out, [x], slopes)
+    torch.testing.assert_close(kernel(out.detach(), slopes), want, rtol=1e-5, atol=1e-6)

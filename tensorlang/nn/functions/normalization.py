@@ -7,7 +7,7 @@ from tensorlang.nn import batch_norm as _batch
 from tensorlang.nn import normalization as _rows
 from tensorlang.nn.backward import norm_rows
 from tensorlang.nn.functions.arguments import as_rows, in_autocast, is_channels_last, refused
-from tensorlang.nn.layer_norm_backward import layer_norm_gradients
+from tensorlang.nn.norm_gradients import norm_gradients
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
@@ -17,9 +17,15 @@ _layer_norm = custom_op(
     _rows.layer_norm,
     params=_EPS,
     schedules=norm_rows,
-    derivative=layer_norm_gradients,
+    derivative=norm_gradients,
 )
-_rms_norm = custom_op("tensorlang::rms_norm", _rows.rms_norm, params=_EPS, schedules=norm_rows)
+_rms_norm = custom_op(
+    "tensorlang::rms_norm",
+    _rows.rms_norm,
+    params=_EPS,
+    schedules=norm_rows,
+    derivative=norm_gradients,
+)
 _batch_norm = custom_op("tensorlang::batch_norm", _batch.batch_norm, params=_EPS, outputs=3)
 _group_norm = custom_op("tensorlang::group_norm", _batch.group_norm, params=_EPS)
 channelwise = custom_op("tensorlang::channelwise", _batch.channelwise)
