@@ -45,6 +45,7 @@ def launches_early(arch: str | None) -> bool:
 
 
 _HOPPER = 90
+_CUDA = torch.device("cuda")
 # Of one warp.
 _LANES = 32
 _LANES_OF_AMD = 64
@@ -77,7 +78,7 @@ def _scratch(size: int, alignment: int, stream: int | None) -> Any:
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:
     """Memory of the current device from torch's allocator, aligned; its elements are undefined."""
-    return torch.empty(shape, dtype=dtype, device="cuda")
+    return torch.empty(shape, dtype=dtype, device=_CUDA)
 
 
 def counters(count: int) -> Any:

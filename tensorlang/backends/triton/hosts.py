@@ -8,7 +8,7 @@ from typing import Any
 from tensorlang.backends.triton import gpu
 from tensorlang.backends.triton.launch import Job, Launcher, Plan
 from tensorlang.backends.triton.libraries import torch
-from tensorlang.backends.triton.replay import Replay, Step, Workspace
+from tensorlang.backends.triton.replay import Replay, Step, Workspaces
 from tensorlang.backends.triton.route import Router
 from tensorlang.backends.triton.starting import start_of
 from tensorlang.backends.triton.storage import next_power_of_two
@@ -150,14 +150,15 @@ class Launching(Host):
     def replay(self) -> Replay:
         """What was done, to be done again."""
         made = enumerate(self.tensors[self._given :], self._given)
-        workspaces = tuple(self._workspace(place, tensor) for place, tensor in made)
+        workspaces = Workspaces.of(self._size_of(place, tensor) for place, tensor in made)
         return Replay(gpu.current_device(), tuple(self._steps), workspaces)
 
-    def _workspace(self, place: int, tensor: Any) -> Workspace:
+    def _size_of(self, place: int, tensor: Any) -> tuple[int, bool]:
+        """Bytes of a workspace; of counters how many."""
         if place in self._counting:
-            return gpu.counters, (tensor.numel(),)
+            return tensor.numel(), True
         # Padding counts: what a tensor shows may be less than what it is.
-        return gpu.empty, ((tensor.untyped_storage().nbytes(),), torch.int8)
+        return tensor.untyped_storage().nbytes(), False
 
 
 class Planning(Host):

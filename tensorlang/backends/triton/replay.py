@@ -6,7 +6,7 @@ workspaces of the same shapes.  Only addresses differ, and Params.  So the first
 function and keeps what it launches; the next ones fill in addresses and Params.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,8 @@ from tensorlang.backends.triton.starting import Start, is_watched
 from tensorlang.ir.types import Scalar
 
 Pointers = tuple[int, ...]
-# A function of gpu.py that makes a tensor on the current device, and its arguments.
-Workspace = tuple[Callable[..., Any], tuple[Any, ...]]
-_WIDEST = 16
+# What the allocator aligns memory to, and what a launch wants of an address.
+_ALIGNED, _WIDEST = 256, 16
 _address_of: Callable[[Any], int] = torch.Tensor.data_ptr
 
 
@@ -46,21 +45,59 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
-    """What one call did.
+class Workspaces:
+    """Memory of a call: parts of one allocation, and counters of zeros.
 
-    Args: workspaces: what makes each, in their order.
+    Args:
+        size: bytes of the allocation.
+        offsets: of each workspace in it, in their order; None for counters.
+        counters: how many each of those has.
     """
+
+    size: int
+    offsets: tuple[int | None, ...]
+    counters: tuple[int, ...]
+
+    @staticmethod
+    def of(sizes: Iterable[tuple[int, bool]]) -> "Workspaces":
+        """Of the bytes of each, or how many counters, and whether it is counters."""
+        size, offsets, counters = 0, list[int | None](), list[int]()
+        for count, is_counters in sizes:
+            if is_counters:
+                counters.append(count)
+                offsets.append(None)
+            else:
+                offsets.append(size)
+                size += count + -count % _ALIGNED
+        return Workspaces(size, tuple(offsets), tuple(counters))
+
+    def pointers(self, held: list[Any]) -> Pointers:
+        """Their addresses; `held` keeps them alive until they are used."""
+        base = 0
+        if self.size:
+            held.append(gpu.empty((self.size,), torch.int8))
+            base = _address_of(held[0])
+        if not self.counters:
+            return tuple([base + (offset or 0) for offset in self.offsets])
+        made = [gpu.counters(count) for count in self.counters]
+        held += made
+        counters = iter(map(_address_of, made))
+        return tuple([next(counters) if o is None else base + o for o in self.offsets])
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What one call did."""
 
     device: int
     steps: tuple[Step, ...]
-    workspaces: tuple[Workspace, ...]
+    workspaces: Workspaces
 
     def __call__(self, pointers: Pointers, params: Mapping[str, Scalar]) -> None:
         """Do it again for other addresses; the device is the current one."""
-        if self.workspaces:
-            held = [make(*arguments) for make, arguments in self.workspaces]
-            pointers += tuple(map(_address_of, held))
+        held: list[Any] = []
+        if self.workspaces.offsets:
+            pointers += self.workspaces.pointers(held)
         stream = gpu.current_stream(self.device)
         for step in self.steps:
             arguments = (*map(pointers.__getitem__, step.tensors), *step.fixed)
