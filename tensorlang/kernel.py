@@ -138,6 +138,14 @@ class Kernel:
         plan.run(scalars, viewed(inputs, plan.views), viewed(outs, plan.out_views))
         return out
 
+    def plan_of(self, *inputs: Array) -> Plan:
+        """All that a call with arrays of these layouts needs to know but their data.
+
+        Raises: ShapeError, BoundsError, TargetError: what does not fit.
+        """
+        known = self._plans.get(tuple(map(arrays.signature_of, inputs)))
+        return known or make_plan(self._contract, inputs, None, {}, bind_params(self.signature, {}))
+
     def _hazard_of(self, source: str, output: str) -> str | None:
         """Why an output cannot be written over an Input; outputs have no other's place."""
         key = source, output

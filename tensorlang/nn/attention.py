@@ -80,7 +80,6 @@ def attention(
     right: int = -1,
     softcap: float = 0.0,
     page: int = 0,
-    appended: int = 0,
     score: Score | None = None,
     inputs: Sequence[Input] = (),
 ) -> Pipeline:
@@ -99,20 +98,14 @@ def attention(
         causal: "top_left": key <= query; "bottom_right": the last query sees the last key; "".
         left, right: how many keys before and after a query it sees; -1: all.
         softcap: c * tanh(score / c), where not 0.
-        appended: how many keys follow those of K and V, in two more Inputs of that shape: what a
-            cache will hold is read from where it is.
         score: any other change of a score; it may read `inputs`, and hold a reduction.
     """
     arguments, w = _Arguments(), wide(q)
-    keys: Operand = N + appended if table is None else T * page
+    keys: Operand = N if table is None else T * page
     stored = [B, G, N] if table is None else [P, G, page]
     Q = Input("q", q, [B, G * groups, M, features])
     K, V = Input("k", k, [*stored, features]), Input("v", v, [*stored, values])
     arguments.inputs += [Q, K, V]
-    more = {
-        old: arguments.add(f"new_{old.name}", old.dtype if appended else None, [B, G, appended, n])
-        for old, n in ((K, features), (V, values))
-    }
     place = Place(b, h, i, j, Q, K)
     own = None if score is None else partial(_applied, score, place)
     change = _score(arguments, w, (bias, slopes, documents), keys, groups, softcap, own)
@@ -122,10 +115,6 @@ def attention(
 
     def at(array: Input, key: Operand, column: Operand) -> Expr:
         """An element of K or V."""
-        new = more[array]
-        if new is not None:
-            old = array[b, h // groups, key, column]
-            return select(key < N, old, new[b, h // groups, key - N, column])
         if pages is None:
             return array[b, h // groups, key, column]
         found = clamp(index(pages[b, key // page]), 0, P - 1)

@@ -14,12 +14,9 @@ def attend(
     new_keys: Tensor | None,
     new_values: Tensor | None,
     scale: float,
-    causal: bool,
 ) -> Tensor:
-    """What the kernel computes, by torch: queries see the cache and what is new."""
+    """What the kernel computes, by torch: a query sees the cache and what is new."""
     if new_keys is not None:
         keys, values = torch.cat((keys, new_keys), 2), torch.cat((values, new_values), 2)
     gqa = keys.shape[1] != q.shape[1]
-    return _functional.scaled_dot_product_attention(
-        q, keys, values, is_causal=causal, scale=scale, enable_gqa=gqa
-    )
+    return _functional.scaled_dot_product_attention(q, keys, values, scale=scale, enable_gqa=gqa)

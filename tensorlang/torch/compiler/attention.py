@@ -1,7 +1,7 @@
-"""Attention of an inference by kernels of our own: with a schedule of its own, as a region alone.
+"""Attention of a step of decoding by a kernel of our own: a region with a schedule of its own.
 
-    cat(keys, new)                                            `attend(q, keys, values,
-    cat(values, more)                                    ->           new, more)`
+    cat(keys, new)                                            attend(q, keys, values,
+    cat(values, more)                                    ->          new, more)
     scaled_dot_product_attention(q, the first, the second)
 
 So what a cache will hold is read where it is, and not copied first.
@@ -12,22 +12,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensorlang import arrays
+from tensorlang.algorithm import Algorithm
 from tensorlang.kernel import Kernel
 from tensorlang.nn.attention import attention
-from tensorlang.nn.attention_schedules import FEW_QUERIES, decode, flash
+from tensorlang.nn.attention_schedules import decode
+from tensorlang.nn.cached_attention import cached_attention, decode_cached
 from tensorlang.pipeline import Pipeline
+from tensorlang.schedule import Schedule
 from tensorlang.target import Target
 from tensorlang.torch.compiler.attended import attend
-from tensorlang.torch.compiler.extents import same
 from tensorlang.torch.compiler.nodes import Graph, Node, aten, hint, is_getitem, tensor_of
 from tensorlang.torch.compiler.regions import Region
 from tensorlang.torch.compiler.translation import Placing, Translation
-from tensorlang.torch.libraries import Tensor, torch
+from tensorlang.torch.libraries import torch
 
 _HALVES = (torch.bfloat16, torch.float16)
-# Features of a head that the schedules have tiles for, and the queries from which tiles pay.
+# Features of a head that the schedule has tiles for.
 _FEATURES = (64, 128)
-_MANY_QUERIES = 128
 # Keys of a part, at least and at most; parts that fill each multiprocessor.
 _LEAST_PART, _LONGEST_PART, _PARTS_EACH = 64, 512, 2
 
@@ -58,23 +59,18 @@ def _only_result(node: Node) -> Node | None:
 
 
 def _fits(node: Node) -> bool:
-    """Whether our schedules are made for such an attention."""
+    """Whether our schedule is made for such an attention: a query a head, of 16 bits."""
     q, k, v = (tensor_of(a) for a in node.args[:3])
-    queries, features = hint(q.shape[2]), q.shape[3]
-    causal, dropout, biased = _options(node)
-    square = same(q.shape[2], k.shape[2])
-    many = queries >= _MANY_QUERIES
     return (
         q.device.type == "cuda"
         and q.dtype in _HALVES
         and q.dtype == k.dtype == v.dtype
-        and features in _FEATURES
-        and v.shape[3] == features
+        and q.shape[3] in _FEATURES
+        and v.shape[3] == q.shape[3]
         and all(isinstance(n, int) for n in (*q.shape[1:], k.shape[1]))
+        and q.shape[2] == 1
         and q.shape[1] % k.shape[1] == 0
-        and not (dropout or biased)
-        and (square or not causal)
-        and (many or (queries <= FEW_QUERIES and not causal))
+        and not any(_options(node))
     )
 
 
@@ -90,14 +86,12 @@ def _options(node: Node) -> tuple[bool, float, bool]:
 def _replace(graph: Graph, node: Node, result: Node) -> None:
     q, k, v = node.args[:3]
     new: list[Node | None] = [None, None]
-    causal, *_ = _options(node)
-    if hint(tensor_of(q).shape[2]) <= FEW_QUERIES:
-        split = [_appended(k), _appended(v)]
-        if split[0] and split[1] and _alike(split[0], split[1]):
-            (k, new[0]), (v, new[1]) = split[0], split[1]
+    split = _appended(k), _appended(v)
+    if split[0] and split[1] and _alike(split[0], split[1]):
+        (k, new[0]), (v, new[1]) = split[0], split[1]
     scale = node.kwargs.get("scale") or 1 / math.sqrt(tensor_of(q).shape[3])
     with graph.inserting_before(result):
-        made = graph.call_function(attend, (q, k, v, *new, float(scale), causal))
+        made = graph.call_function(attend, (q, k, v, *new, float(scale)))
     made.meta = dict(result.meta)
     result.replace_all_uses_with(made)
     for user in list(node.users):
@@ -106,13 +100,13 @@ def _replace(graph: Graph, node: Node, result: Node) -> None:
 
 
 def _appended(node: Node) -> tuple[Node, Node] | None:
-    """The cache and what follows it, where a tensor is both, and is only read here."""
+    """The cache and the key that follows it, where a tensor is both, and is only read here."""
     if node.target is not aten.cat.default or len(node.users) != 1 or len(node.args[0]) != 2:
         return None
     dim = node.args[1] if len(node.args) > 1 else 0
     cache, new = node.args[0]
-    few = isinstance(tensor_of(new).shape[2], int)
-    return (cache, new) if dim % 4 == 2 and few else None
+    is_one = isinstance(tensor_of(new).shape[2], int) and tensor_of(new).shape[2] == 1
+    return (cache, new) if dim % 4 == 2 and is_one else None
 
 
 def _alike(a: tuple[Node, Node], b: tuple[Node, Node]) -> bool:
@@ -129,54 +123,50 @@ def attention_regions(graph: Graph) -> list[Region]:
 
 
 class Attending:
-    """The kernel of an attention as a function of its tensors."""
+    """The Pipeline and kernel of an attention, and what they are to a region."""
 
     def __init__(self, node: Node, target: str) -> None:
-        q, k, v, new, _, scale, causal = node.args
-        fakes = [tensor_of(x) for x in (q, k, v)]
-        (dtype,) = {d for x in fakes if (d := arrays.dtype_of_torch(x.dtype)) is not None}
-        heads, groups = fakes[0].shape[1], fakes[1].shape[1]
-        self.pipeline: Pipeline = attention(
-            dtype,
-            dtype,
-            dtype,
-            features=fakes[0].shape[3],
-            values=fakes[2].shape[3],
-            groups=heads // groups,
-            scale=scale,
-            causal="top_left" if causal else "",
-            appended=0 if new is None else tensor_of(new).shape[2],
-        )
-        sizes = [hint(n) for n in (fakes[1].shape[0], groups, fakes[1].shape[2])]
-        self.sizes = dict(zip("BGN", sizes, strict=True)) | {"M": hint(fakes[0].shape[2])}
-        self.kernel = _kernel(self.pipeline, target, self.sizes)
-        # The layout in memory that torch expects: heads of one query side by side.
-        self._turned = tensor_of(node).stride()[1] < tensor_of(node).stride()[2]
-        self._turned &= self.sizes["M"] > 1
+        q, k, _, new, _, scale = node.args
+        shape, kept = tensor_of(q).shape, tensor_of(k).shape
+        dtype = arrays.dtype_of_torch(tensor_of(q).dtype)
+        assert dtype is not None
+        constants: Mapping[str, Any] = {
+            "features": shape[3],
+            "groups": shape[1] // kept[1],
+            "scale": scale,
+        }
+        self.sizes = {"B": hint(shape[0]), "G": kept[1], "M": 1, "N": hint(kept[2])}
+        part = _part(self.sizes, target)
+        if new is None:
+            self.pipeline = attention(dtype, dtype, dtype, values=shape[3], **constants)
+            schedule = decode(self.pipeline, target, part=part)
+        else:
+            self.pipeline = cached_attention(dtype, **constants)
+            schedule = decode_cached(self.pipeline, target, part=part)
+        self.kernel = _compiled(self.pipeline, schedule, target)
 
     @property
     def translation(self) -> Translation:
         """Its tensors as they are, and one result."""
         order = (0, 1, 2, 3)
         inputs = self.pipeline.algorithm.inputs
-        return Translation(
-            self.pipeline.algorithm, (order,) * len(inputs), (Placing(order, ()),), ()
-        )
-
-    def __call__(self, *tensors: Tensor) -> Tensor:
-        """softmax(Q K^T) V"""
-        if not self._turned:
-            return self.kernel(*tensors)
-        q, v = tensors[0], tensors[2]
-        b, h, m, _ = q.shape
-        out = torch.empty((b, m, h, v.shape[3]), dtype=q.dtype, device=q.device)
-        return self.kernel(*tensors, out=out.transpose(1, 2))
+        placing = Placing(order, ())
+        return Translation(self.pipeline.algorithm, (order,) * len(inputs), (placing,), ())
 
 
-def _kernel(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Kernel:
-    if sizes["M"] > FEW_QUERIES:
-        return pipeline.compile(flash(pipeline, target), target)
-    programs = _PARTS_EACH * Target.of(target).sms
-    part = sizes["N"] * sizes["B"] * sizes["G"] // max(programs, 1)
-    part = min(_LONGEST_PART, max(_LEAST_PART, 1 << max(part, 1).bit_length() - 1))
-    return pipeline.compile(decode(pipeline, target, part=part), target)
+_kernels: dict[tuple[Algorithm, str, str], Kernel] = {}
+
+
+def _compiled(pipeline: Pipeline, schedule: Schedule | None, target: str) -> Kernel:
+    """The kernel; equal ones, as of the layers of a model, are one."""
+    key = pipeline.algorithm, str(schedule), target
+    if key not in _kernels:
+        _kernels[key] = pipeline.compile(schedule, target)
+    return _kernels[key]
+
+
+def _part(sizes: Mapping[str, int], target: str) -> int:
+    """How many keys a program reads, so that there are programs for each multiprocessor."""
+    programs = _PARTS_EACH * max(Target.of(target).sms, 1)
+    part = sizes["N"] * sizes["B"] * sizes["G"] // programs
+    return min(_LONGEST_PART, max(_LEAST_PART, 1 << max(part, 1).bit_length() - 1))

@@ -32,6 +32,8 @@ from tensorlang.torch.compiler.nodes import (
     bytes_of,
     fx,
     hint,
+    is_getitem,
+    is_static,
     meta_of,
     tensor_of,
 )
@@ -110,8 +112,20 @@ def _call(
         return Call(region, Plain("run_by_torch", _plain(module, region, read)), read)
     numbers = tuple(dict.fromkeys((*sizes, *read)))
     name = translation.algorithm.name
-    fused = Fused(name, kernel, translation, _plain(module, region, numbers))
+    plain = _plain(module, region, numbers)
+    fused = Fused(name, kernel, translation, plain, is_static=_is_settled(region))
     return Call(region, fused, numbers)
+
+
+def _is_settled(region: Region) -> bool:
+    """Whether every call brings the layouts that torch foresaw: static, and of its own making."""
+    makers = (n.args[0] if is_getitem(n) else n for n in region.inputs)
+    is_known = all(getattr(n.target, "namespace", "aten") in _KNOWN for n in makers)
+    return is_known and all(is_static(tensor_of(n)) for n in (*region.inputs, *region.outputs))
+
+
+# Namespaces of operators that tell their layouts truly.
+_KNOWN = ("aten", "prims")
 
 
 def _plain(module: GraphModule, region: Region, numbers: Sequence[Node]) -> Callable[..., Any]:
@@ -140,7 +154,7 @@ def _compiled(
         attending = Attending(region.nodes[0], target)
         about.algorithm, about.sizes = attending.pipeline.algorithm, attending.sizes
         about.kernel = attending.kernel
-        return attending.translation, attending
+        return attending.translation, attending.kernel
     translation = translate(region)
     about.algorithm = translation.algorithm
     about.sizes = _hints(translation, symbols)

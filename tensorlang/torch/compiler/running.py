@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorlang.kernel import Kernel
 from tensorlang.torch.compiler.fallback import first_line, tell_fallback
+from tensorlang.torch.compiler.settled import Settled
 from tensorlang.torch.compiler.translation import Order, Placing, Translation
 from tensorlang.torch.libraries import Tensor
 
@@ -15,6 +17,7 @@ class Fused:
 
     Args:
         translation: the order of the dimensions of what is passed and returned.
+        is_static: whether every call brings tensors of the same layouts.
         plain: the same nodes, run by torch, from the same arguments.
     """
 
@@ -24,6 +27,8 @@ class Fused:
         kernel: Callable[..., Any],
         translation: Translation,
         plain: Callable[..., Any],
+        *,
+        is_static: bool = False,
     ) -> None:
         callable_in_graphs(self, name)
         self._name = name
@@ -35,6 +40,8 @@ class Fused:
         self._outputs = placed if any(placed) else []
         self._one = len(translation.outputs) == 1
         self.failure: str = ""
+        self._settles = is_static and not self._sizes and isinstance(kernel, Kernel)
+        self._settled: Settled | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """The results of the region, one or a tuple.  Sizes follow the tensors."""
@@ -49,6 +56,11 @@ class Fused:
 
     def _run(self, arguments: tuple[Any, ...]) -> Any:
         tensors = arguments[: self._given]
+        if self._settled is not None:
+            # Addresses do not depend on the order of dimensions.
+            made = self._settled(tensors)
+            if made is not None:
+                return made[0] if self._one else made
         if self._inputs:
             tensors = _moved(tensors, self._inputs)
         if self._sizes:
@@ -56,13 +68,13 @@ class Fused:
             made = self.kernel(*tensors, sizes=sizes)
         else:
             made = self.kernel(*tensors)
-        if not self._outputs:
-            return made
-        if self._one:
-            made = (made,)
-        results = tuple(
-            [t if p is None else _placed(t, p) for t, p in zip(made, self._outputs, strict=True)]
-        )
+        results = (made,) if self._one else made
+        if self._outputs:
+            pairs = zip(results, self._outputs, strict=True)
+            results = tuple([t if p is None else _placed(t, p) for t, p in pairs])
+        if self._settles:
+            self._settles = False
+            self._settled = Settled.of(self.kernel, tensors, results)
         return results[0] if self._one else results
 
 
