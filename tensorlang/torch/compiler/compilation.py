@@ -11,6 +11,7 @@ emit         each region one call (`emission.py`)
 
 import copy
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Any
 
 from tensorlang.torch.compiler.attended import attend
@@ -129,7 +130,17 @@ _KNOWN = ("aten", "prims")
 
 
 def _plain(module: GraphModule, region: Region, numbers: Sequence[Node]) -> Callable[..., Any]:
-    return fx.GraphModule(module, plain_graph(region, numbers)).forward
+    """What torch runs for a region; it is compiled when it is first needed, which is seldom."""
+    graph = plain_graph(region, numbers)
+
+    @cache
+    def compiled() -> Callable[..., Any]:
+        return fx.GraphModule(module, graph).forward
+
+    def plain(*arguments: Any) -> Any:
+        return compiled()(*arguments)
+
+    return plain
 
 
 def _size(name: str, symbols: dict[str, Node]) -> Node:

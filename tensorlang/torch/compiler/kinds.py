@@ -15,6 +15,7 @@ from tensorlang.torch.compiler.nodes import (
     Node,
     arguments,
     aten,
+    fx,
     hint,
     is_array,
     is_call,
@@ -25,7 +26,7 @@ from tensorlang.torch.compiler.nodes import (
     tensors_of,
 )
 from tensorlang.torch.compiler.values import NoDefinitionError
-from tensorlang.torch.libraries import torch
+from tensorlang.torch.libraries import pytree, torch
 
 
 class Kind(Enum):
@@ -84,9 +85,10 @@ def kinds_of(graph: Graph, *, products: str = "auto") -> dict[Node, Verdict]:
     Args: products: where matrix products are computed: "library", "region", or "auto".
     """
     found: dict[Node, Verdict] = {}
+    refusals: dict[Any, str] = {}
     random: Node = None
     for node in graph.nodes:
-        verdict = _verdict(node, found, products)
+        verdict = _verdict(node, found, products, refusals)
         if is_random(node):
             verdict, random = replace(verdict, after=random), node
         found[node] = verdict
@@ -110,7 +112,9 @@ def writes(node: Node) -> bool:
     return schema is not None and schema.is_mutable
 
 
-def _verdict(node: Node, found: Mapping[Node, Verdict], products: str) -> Verdict:
+def _verdict(
+    node: Node, found: Mapping[Node, Verdict], products: str, refusals: dict[Any, str]
+) -> Verdict:
     if not is_call(node):
         return Verdict(Kind.GIVEN)
     if is_getitem(node):
@@ -126,7 +130,11 @@ def _verdict(node: Node, found: Mapping[Node, Verdict], products: str) -> Verdic
         if node.target in LIBRARY or is_random(node) or is_frozen(node):
             return Verdict(Kind.LIBRARY)
         return Verdict(Kind.TORCH, f"{node.target} has no definition")
-    why = _refusal(node)
+    # Layers repeat what they call.
+    call = _call_of(node)
+    if call not in refusals:
+        refusals[call] = _refusal(node)
+    why = refusals[call]
     if why:
         return Verdict(Kind.TORCH, why)
     if node.target in VIEWS:
@@ -190,6 +198,22 @@ def is_vector_product(node: Node) -> bool:
         # Columns of the matrix are rows in memory, as the weights of a linear layer are.
         and y.stride()[-2] == 1
     )
+
+
+def _call_of(node: Node) -> Any:
+    """What is called with what, as far as a definition can see it."""
+    leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
+    nodes = (*(x for x in leaves if isinstance(x, fx.Node)), node)
+    seen = [pytree.tree_map(_described, meta_of(n)) for n in nodes]
+    others = [repr(x) for x in leaves if not isinstance(x, fx.Node)]
+    return node.target, str(spec), str(others), str(seen)
+
+
+def _described(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    layout = value.stride() if value.layout is torch.strided else ()
+    return value.dtype, tuple(value.shape), layout, value.device, value.layout
 
 
 def _refusal(node: Node) -> str:

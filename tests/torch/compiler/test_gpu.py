@@ -61,6 +61,30 @@ def test_a_compiled_block_can_be_captured_in_a_cuda_graph():
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_step_of_decoding_follows_its_cache_call_after_call(batch):
+    """A row of 16 bits: products, norms, gates and attention are kernels of ours."""
+    from benchmarks.cases.model import Layer, Shape
+
+    shape = Shape(512, 8, 2, 1024, 1, 100)
+    torch.manual_seed(0)
+    layer = Layer(shape).to("cuda", torch.bfloat16).eval()
+    torch._dynamo.reset()
+    fast = torch.compile(layer, backend=tensorlang_backend, fullgraph=True, dynamic=False)
+
+    def given(scale):
+        x = torch.randn(batch, 1, 512)
+        turns = torch.randn(2, 1, 64).sin()
+        past = torch.randn(2, batch, 2, 99, 64)
+        return [(t * scale).to("cuda", torch.bfloat16) for t in (x, *turns, *past)]
+
+    with torch.no_grad():
+        for scale in (1.0, 0.5, 2.0):
+            inputs = given(scale)
+            torch.testing.assert_close(fast(*inputs), layer(*inputs), rtol=3e-2, atol=3e-2)
+
+
+@pytest.mark.gpu
 def test_bf16_block_on_a_stream_of_its_own():
     model, (x,) = made("llama", "cuda")
     model, x = model.to(torch.bfloat16).eval(), x.to(torch.bfloat16)
