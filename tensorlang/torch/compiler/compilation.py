@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
 
+from tensorlang.kernel import Kernel
 from tensorlang.torch.compiler.attended import attend
 from tensorlang.torch.compiler.attention import Attending, attend_to_caches, attention_regions
 from tensorlang.torch.compiler.emission import (
@@ -157,7 +158,7 @@ def _hints(translation: Translation, symbols: dict[str, Node]) -> dict[str, int]
 
 def _compiled(
     region: Region, symbols: dict[str, Node], options: Options, about: RegionReport
-) -> tuple[Translation, Callable[..., Any]]:
+) -> tuple[Translation, Kernel]:
     """The algorithm of a region and its kernel, which the report is told of."""
     device = tensor_of((*region.inputs, *region.outputs)[0]).device.type
     target = options.target_for(device)
@@ -170,5 +171,6 @@ def _compiled(
     about.algorithm = translation.algorithm
     about.sizes = _hints(translation, symbols)
     moved = sum(map(bytes_of, (*region.inputs, *region.outputs)))
-    about.kernel = kernel_of(translation.algorithm, target, about.sizes, moved)
-    return translation, about.kernel
+    kernel = kernel_of(translation.algorithm, target, about.sizes, moved)
+    about.kernel = kernel
+    return translation, kernel

@@ -24,7 +24,7 @@ class Fused:
     def __init__(
         self,
         name: str,
-        kernel: Callable[..., Any],
+        kernel: Kernel,
         translation: Translation,
         plain: Callable[..., Any],
         *,
@@ -40,7 +40,7 @@ class Fused:
         self._outputs = placed if any(placed) else []
         self._one = len(translation.outputs) == 1
         self.failure: str = ""
-        self._settles = is_static and not self._sizes and isinstance(kernel, Kernel)
+        self._settles = is_static and not self._sizes
         self._settled: Settled | None = None
 
     def __call__(self, *arguments: Any) -> Any:
