@@ -25,6 +25,7 @@ from tensorlang.ir.expr import Compare, Const, Expr, Load, Param, Select, Unary,
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.interval import Interval, bounds_of
 from tensorlang.ir.printer import print_expr
+from tensorlang.ir.scans import scan_along
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import loads_of, rewrite, substitute
@@ -179,6 +180,9 @@ class _Tracks:
         loads = [e for e in loads_of(*definition.values) if e.buffer == name]
         if all(self.writes.new(e) is FALSE for e in loads if e.dtype.is_float):
             return self.adjoint
+        backwards = self._backwards()
+        if backwards is not None:
+            return backwards
         components = [c for c, dtype in enumerate(self.func.dtypes) if dtype.is_float]
         dtypes = [adjoint_dtype(self.func.dtypes[c]) for c in components]
         made = self.building.name(f"grad_{name}")
@@ -196,6 +200,40 @@ class _Tracks:
         definitions = (self._start(through, len(steps) > 1), self._steps(through, steps))
         record = FuncRecord(made, self.func.dims, tuple(dtypes), definitions, span=self.func.span)
         self.building.add(record)
+        return through
+
+    def _backwards(self) -> Adjoint | None:
+        """Of a running sum the same from the last point to the first; None of anything else.
+
+            t[x, r] = select(r is last, adjoint[x, r], t[x, r + 1] + adjoint[x, r])
+        """
+        definition, func = self.writes.definition, self.func
+        domain = definition.domain
+        if domain is None or domain.where is not None or len(domain.dims) != 1:
+            return None
+        ((name, first, _),) = domain.dims
+        scan = scan_along(func.name, definition.indices, definition.values, name, first)
+        if scan is None or scan.operator != "add" or scan.begins is None:
+            return None
+        made, dtype = self.building.name(f"grad_{func.name}"), adjoint_dtype(func.dtypes[0])
+        dims, back, inside = _reversed(definition, self.writes.space)
+        if inside:
+            return None
+        at, after = (
+            tuple(simplify(substitute(e, {name: back[name] + k})) for e in definition.indices)
+            for k in (0, 1)
+        )
+        term = self.adjoint.at(0, at)
+        value = Select(scan.begins, term, Load(made, after, 0, dtype) + term)
+        through = Adjoint({0: (made, 0, dtype)})
+        update = Definition(
+            at, (value,), definition.pure, Domain(name, dims), span=definition.span
+        )
+        region = vars_of(self.building.regions[func.name])
+        start = self._start(through, masked=False)
+        if simplify(self.writes.at(region), facts_of(self.building.regions[func.name])) is TRUE:
+            start = Definition(region, (Const(0.0, dtype),), func.dims, span=definition.span)
+        self.building.add(FuncRecord(made, func.dims, (dtype,), (start, update), span=func.span))
         return through
 
     def _start(self, through: Adjoint, masked: bool) -> Definition:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tensorlang.autodiff.derivatives import shares_of
-from tensorlang.ir.expr import Const, Expr, Load, Param, Select
+from tensorlang.ir.expr import Const, Expr, Load, Param, Select, Unary
+from tensorlang.ir.simplify import simplify
 from tensorlang.ir.types import bool_
 from tensorlang.ir.walk import postorder
 
@@ -54,10 +55,19 @@ def _either(a: Guarded, b: Guarded) -> Guarded:
             break
         shared += 1
     common, left, right = a.guards[:shared], a.guards[shared:], b.guards[shared:]
+    if a.value is b.value and _are_opposite(left, right):
+        return Guarded(common, a.value)
     total = whole(Guarded(left, a.value)) + whole(Guarded(right, b.value))
     if left and right:
         return Guarded((*common, all_of(left) | all_of(right)), total)
     return Guarded(common, total)
+
+
+def _are_opposite(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> bool:
+    """Whether one of two single conditions holds exactly where the other does not."""
+    if len(left) != 1 or len(right) != 1:
+        return False
+    return simplify(Unary("not", left[0])) is simplify(right[0])
 
 
 def adjoints_of(

@@ -36,6 +36,8 @@ class Groups:
     roots: list[str] = field(default_factory=list[str])
     inside: dict[str, Home] = field(default_factory=dict[str, Home])
     inlined: set[str] = field(default_factory=set[str])
+    # Of the roots those that one other root reads at its own point, though each is a recurrence.
+    recurrences: dict[str, Home] = field(default_factory=dict[str, Home])
 
     def members(self, root: str) -> dict[str, Home]:
         """The Funcs computed inside `root`."""
@@ -59,6 +61,9 @@ def group_funcs(algorithm: Algorithm) -> Groups:
             groups.inlined.add(name)
         elif is_recurrence(func):
             groups.roots.append(name)
+            home = _home(algorithm, funcs, groups, name)
+            if home is not None:
+                groups.recurrences[name] = home
         elif not func.is_pure and (home := _home(algorithm, funcs, groups, name)) is not None:
             groups.inside[name] = home
         else:

@@ -1,10 +1,11 @@
 """A schedule for Triton from formulas: tiles from shapes, dtypes and the facts of the target.
 
-Each root Func becomes a kernel of one of five shapes:
+Each root Func becomes a kernel of one of six shapes:
 
     contraction   a tile of rows and columns a program: triton_matmul.py
     vectors       products of a matrix and a vector, a few rows a program: triton_vectors.py
     rows          a row a program, its reductions inside it, the whole row in lanes
+    scan          a whole row at once, or tiles one after the other: triton_scan.py
     reduction     an output that is itself a reduction: lanes along the unit stride
     pointwise     a tile of the innermost dimensions a program
 """
@@ -17,6 +18,12 @@ from tensorlang.autoschedule.extents import Extents
 from tensorlang.autoschedule.numbers import find_again
 from tensorlang.autoschedule.placing import Groups, Home, group_funcs
 from tensorlang.autoschedule.triton_matmul import Matmul, power_of_two
+from tensorlang.autoschedule.triton_scan import (
+    LONGEST_ROW,
+    scan_shape,
+    schedule_inside,
+    schedule_scan,
+)
 from tensorlang.autoschedule.triton_vectors import VectorProducts
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.walk import loads_of
@@ -43,9 +50,11 @@ def schedule_triton(algorithm: Algorithm, target: Target, sizes: Mapping[str, in
     find_again(schedule, groups, extents, vectors)
     for root in groups.roots:
         func = schedule.state.funcs[root]
+        if root in kernels.inside:
+            continue
         if root not in kernels.extents.outputs:
             schedule[root].compute_root()
-        kernels.schedule_root(func, groups.members(root))
+        kernels.schedule_root(func, groups)
     return schedule
 
 
@@ -54,6 +63,8 @@ class _Kernels:
 
     def __init__(self, schedule: Schedule, extents: Extents, target: Target) -> None:
         self.schedule, self.extents, self.target = schedule, extents, target
+        # The scans that are computed in the rows of another root.
+        self.inside: set[str] = set()
 
     def is_of_vectors(self, root: str, groups: Groups) -> bool:
         """Whether a root is made of products of matrices and vectors."""
@@ -61,7 +72,10 @@ class _Kernels:
         members = [funcs[name] for name in groups.members(root)]
         return VectorProducts.of(self.schedule, self.extents, funcs[root], members) is not None
 
-    def schedule_root(self, func: FuncRecord, members: Mapping[str, Home]) -> None:
+    def schedule_root(self, func: FuncRecord, groups: Groups) -> None:
+        members = groups.members(func.name)
+        if not members and self._scan_inside(func, groups):
+            return
         inner = [self.schedule.state.funcs[name] for name in members]
         product = contraction_of(inner[0]) if len(inner) == 1 else None
         if product is not None and product.rows and product.columns and func.is_pure:
@@ -75,8 +89,27 @@ class _Kernels:
             self._rows(func, members)
         elif func.is_pure:
             self._pointwise(func)
+        elif (scan := scan_shape(func)) is not None:
+            self._pointwise(func)
+            schedule_scan(self.schedule, self.extents, func, scan)
         else:
             self._updates(func)
+
+    def _scan_inside(self, func: FuncRecord, groups: Groups) -> bool:
+        """A row a program, with the one scan that is read there, where registers hold it."""
+        found = [name for name, home in groups.recurrences.items() if home.root == func.name]
+        scan = scan_shape(self.schedule.state.funcs[found[0]]) if len(found) == 1 else None
+        if scan is None or len(func.dims) < 2:
+            return False
+        made, home = self.schedule.state.funcs[found[0]], groups.recurrences[found[0]].vars
+        shape = dict(zip(func.dims, self.extents.shape(func), strict=True))
+        length = shape[home[scan.dim]]
+        inner = func.dims[func.dims.index(home[scan.dim]) + 1 :]
+        if length > LONGEST_ROW or any(shape[v] > 1 for v in inner):
+            return False
+        schedule_inside(self.schedule, made, scan, func, home, length)
+        self.inside.add(made.name)
+        return True
 
     def _rows(self, func: FuncRecord, members: Mapping[str, Home]) -> None:
         """A point of the outer dimensions a program; reductions and the rest of the row inside."""
@@ -88,6 +121,13 @@ class _Kernels:
         for v in lanes:
             row *= shape[v]
         stage = self.schedule[func.name]
+<<<<<<< HEAD
+=======
+        if not blocks:
+            return self._pointwise(func)
+        if not lanes:
+            # Nothing of the row is kept: it is as long as the longest that is reduced.
+            row = max(self._reduced(name) for name in members)
         stage.reorder(*blocks, *lanes)
         warps = _warps_for(row)
         stage.gpu_blocks(*blocks).gpu_warps(warps)
@@ -117,6 +157,11 @@ class _Kernels:
         for member in members:
             self._reduce(member.name, self.schedule[member.name].compute_root())
         self._pointwise(func)
+
+    def _reduced(self, name: str) -> int:
+        """How many terms in lanes a reduction has."""
+        domains = (d.domain for d in self.schedule.state.funcs[name].definitions)
+        return max(self.extents.of(domain.dims[-1][2]) for domain in domains if domain is not None)
 
     def _lanes(self, stage: Stage, lanes: Sequence[str], extents: Mapping[str, int]) -> None:
         """The last loop whole in lanes, or in pieces where it is too long; others stay serial."""

@@ -6,6 +6,7 @@ from tensorlang.algorithm import Definition
 from tensorlang.directives.nest import Nest
 from tensorlang.ir.associativity import associative_operator, reorders_freely
 from tensorlang.ir.dependence import Dependence, carried_by, dependences_of, keeps_order, witness
+from tensorlang.ir.scans import Scan, scan_along
 from tensorlang.ir.stmt import LoopKind
 
 
@@ -94,8 +95,29 @@ class Order:
         found = associative_operator(self.nest.func, definition.indices, definition.values)
         return found is not None
 
+    def is_scan(self, name: str) -> bool:
+        """Whether the iterations of a loop give the values of a scan, computed at once: they are
+        neighbours along its variable, and of the update's points none is left out.
+        """
+        loop = self.nest.find(name)
+        if loop is None or len(loop.origins) != 1:
+            return False
+        (variable,) = loop.origins
+        along = [other.name for other in self.nest.loops if variable in other.origins]
+        scan = scan_over(self.nest.func, self.definition, variable)
+        return scan is not None and along[-1] == name
+
     def _conflict(self, dependence: Dependence) -> Conflict:
         domain = self.definition.domain
         starts = [start for _, start, _ in domain.dims] if domain else []
         iterations = witness(dependence, self._variables, starts)
         return Conflict(iterations, f"one element of {self.nest.func!r}")
+
+
+def scan_over(func: str, definition: Definition, variable: str) -> Scan | None:
+    """The scan along a variable of its domain that an update is, over all points of the domain."""
+    domain = definition.domain
+    if domain is None or domain.where is not None or variable not in domain.names:
+        return None
+    first = next(first for name, first, _ in domain.dims if name == variable)
+    return scan_along(func, definition.indices, definition.values, variable, first)

@@ -23,7 +23,7 @@ def _mark(
 def _check_reduction(
     directive: Directive, state: State, nest: Nest, loop: Loop, kind: LoopKind
 ) -> None:
-    """Iterations that conflict run at once only as a tree reduction."""
+    """Iterations that conflict run at once only as a tree reduction, or as a parallel scan."""
     definition = state.funcs[nest.func].definitions[nest.number]
     order = Order(definition, nest)
     conflict = order.conflict_of(loop.name)
@@ -31,6 +31,8 @@ def _check_reduction(
         return
     mixed = any(v in loop.origins for v in definition.pure if v is not None)
     if kind is LoopKind.VECTORIZED and order.is_associative() and not mixed:
+        return
+    if kind is LoopKind.VECTORIZED and order.is_scan(loop.name):
         return
     if kind is LoopKind.VECTORIZED and order.is_associative():
         fix = f"vectorize a loop that comes from the RDom alone: {loop.name!r} is fused from both"
@@ -83,7 +85,9 @@ class Vectorize(Directive):
     """vectorized for x: s     the iterations are lanes: of a SIMD vector (C), of a tile (Triton)
 
     The extent is a constant or a whole dimension.  An RDom loop of an associative update becomes a
-    tree reduction.
+    tree reduction, and the innermost loop of a scan by an associative operator a parallel prefix:
+
+        vectorized k: f[k] = f[k - 1] op e[k]   ->   f[k] = f[before] op (e[first] op .. op e[k])
     """
 
     keyword: ClassVar[str] = "vectorize"

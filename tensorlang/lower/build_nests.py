@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tensorlang.algorithm import Definition, FuncRecord
+from tensorlang.algorithm import Definition, FuncRecord, exprs_of_definition
 from tensorlang.directives.nest import Loop, Nest, region_name
-from tensorlang.directives.order import Order
+from tensorlang.directives.order import Order, scan_over
 from tensorlang.ir.accesses import REGION_PARTS
 from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.facts import Facts
 from tensorlang.ir.regions import infer_regions
+from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import (
     Allocate,
     Block,
@@ -27,7 +28,7 @@ from tensorlang.ir.stmt import (
     block,
 )
 from tensorlang.ir.types import DType, index
-from tensorlang.ir.walk import substitute
+from tensorlang.ir.walk import loads_of, substitute
 from tensorlang.ir.widening import widened
 from tensorlang.lower.plan import Plan, Storage
 
@@ -45,9 +46,11 @@ def build_nests(plan: Plan) -> Program:
     shapes = dict(algorithm.outputs)
     body: Stmt = Block(())
     for func in reversed(algorithm.funcs):
-        stages = [_stage(func, n, nest) for n, nest in enumerate(plan.stages(func.name))]
-        body = block(*stages, body)
-        body = _region(plan, func, shapes.get(func.name), body)
+        shape = shapes.get(func.name)
+        first = 1 if _is_replaced(plan, func) else 0
+        nests = list(enumerate(plan.stages(func.name)))[first:]
+        body = block(*(_stage(func, n, nest) for n, nest in nests), body)
+        body = _region(plan, func, shape, body)
     inputs = tuple(_whole(plan, a.name, (a.dtype,), a.shape) for a in algorithm.inputs)
     outputs = tuple(
         _whole(plan, name, algorithm.func(name).dtypes, shape) for name, shape in algorithm.outputs
@@ -55,6 +58,46 @@ def build_nests(plan: Plan) -> Program:
     # What the schedule asks of regions is about those where the Funcs are computed.
     body = infer_regions(body, plan.outputs)
     return Program(algorithm.name, algorithm.sizes, algorithm.params, inputs, outputs, body)
+
+
+def _is_replaced(plan: Plan, func: FuncRecord) -> bool:
+    """Whether a scan gives every point its value, so that nobody sees the pure definition."""
+    if len(func.definitions) < 2 or func.definitions[1].domain is None:
+        return False
+    shared = {stage for merge in plan.merges for stage in (merge.stage, merge.into)}
+    start = plan.nests[func.name, 0]
+    if (func.name, 0) in shared or start.variants or start.failing is not None:
+        return False
+    scan = func.definitions[1]
+    (name, low, extent), *others = scan.domain.dims
+    found = scan_over(func.name, scan, name)
+    if others or found is None or found.begins is None:
+        return False
+    ends = (low, low + extent - ONE)
+    for dim, (v, e) in enumerate(zip(scan.pure, scan.indices, strict=True)):
+        if v is None:
+            least, most = (simplify(substitute(e, {name: end})) for end in ends[:: found.steps])
+            needed = _extent_needed(plan, func, dim)
+            if needed is None or least is not ZERO or most is not simplify(needed - ONE):
+                return False
+    return True
+
+
+def _extent_needed(plan: Plan, func: FuncRecord, dim: int) -> Expr | None:
+    """The n of which [0, n) is all that is needed along a dimension, where that is plain to see."""
+    shapes = dict(plan.algorithm.outputs)
+    if func.name in shapes:
+        return shapes[func.name][dim]
+    found: set[Expr] = set()
+    for name in plan.algorithm.consumers(func.name):
+        consumer, shape = plan.algorithm.func(name), shapes.get(name)
+        exprs = [e for d in consumer.definitions for e in exprs_of_definition(d)]
+        for load in (load for load in loads_of(*exprs) if load.buffer == func.name):
+            at = load.indices[dim]
+            if shape is None or not isinstance(at, Var) or at.name not in consumer.dims:
+                return None
+            found.add(shape[consumer.dims.index(at.name)])
+    return found.pop() if len(found) == 1 else None
 
 
 def _whole(plan: Plan, name: str, dtypes: tuple[DType, ...], shape: tuple[Expr, ...]) -> Buffer:

@@ -96,7 +96,8 @@ def _check_parallel(plan: Plan, nest: Nest) -> None:
         if loop.kind in (LoopKind.SERIAL, LoopKind.UNROLLED):
             continue
         conflict = order.conflict_of(loop.name)
-        tree = loop.kind is LoopKind.VECTORIZED and order.is_associative()
+        associative = order.is_associative() or order.is_scan(loop.name)
+        tree = loop.kind is LoopKind.VECTORIZED and associative
         if conflict is not None and not tree and not nest.atomic:
             raise ScheduleError(
                 "carried-dependence",

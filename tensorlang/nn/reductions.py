@@ -64,12 +64,18 @@ def logsumexp(x: DType) -> Pipeline:
 
 
 def scan(x: DType, *, kind: str, out_dtype: str) -> Pipeline:
-    """out[a, n, b] = kind(x[a, :n + 1, b]): cumsum, cumprod"""
+    """out[a, n, b] = kind(x[a, :n + 1, b]): cumsum, cumprod
+
+    In the dtype in which they add the result is the scan itself, else a rounding of it.
+    """
     made = DTYPES[out_dtype]
     w = wide(made) if made.is_float else made
     X, r, run, out, n = Input("x", x, [A, N, B]), RDom("r", N), Func("run"), Func("out"), Var("n")
-    run[a, r, b] = _SCANS[kind](w(X[a, r, b]), over=r, dtype=w)
-    out[a, n, b] = made(run[a, n, b])
+    if made is w:
+        out[a, r, b] = _SCANS[kind](w(X[a, r, b]), over=r, dtype=w)
+    else:
+        run[a, r, b] = _SCANS[kind](w(X[a, r, b]), over=r, dtype=w)
+        out[a, n, b] = made(run[a, n, b])
     return Pipeline(kind, inputs=[X], outputs={out: [A, N, B]})
 
 

@@ -124,7 +124,8 @@ def columns(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedu
 def in_parts(schedule: Schedule, out: str, total: str, sizes: Mapping[str, int]) -> None:
     """total[.., b], read by out at its own point, as partial sums that run at once.
 
-    blocks (u, .., b_o) { for rows of part u: partial[u, .., b] }; blocks (.., b_o) { merge; out }
+    blocks (u, .., b_o) { for tiles of rows of part u: partial[u, .., b] }
+    blocks (.., b_o) { merge, all parts in lanes; out }
     """
     func = schedule.state.funcs[total]
     domain = func.definitions[1].domain
@@ -133,23 +134,25 @@ def in_parts(schedule: Schedule, out: str, total: str, sizes: Mapping[str, int])
     count = sizes.get(_name_of(domain.dims[0][2]), 1 << 13)
     part = max(16, min(_LONGEST_PART, count // _PARTS))
     *outer, column = schedule.state.funcs[out].dims
-    schedule[out].split(column, "columns", "lane", _LANES_OF_COLUMNS)
-    schedule[out].gpu_blocks(*outer, "columns").vectorize("lane").gpu_warps(1)
+    schedule[out].split(column, "columns", "lane", _WARP)
+    schedule[out].gpu_blocks(*outer, "columns").vectorize("lane").gpu_warps(4)
     step = schedule[total].update(0).split(row, "part", "row_in", part)
     partial = step.rfactor("part", "u")
     stored = schedule[partial].in_(total)
     *inner, last = func.dims
     schedule[total].compute_at(out, "columns").vectorize(last)
-    schedule[total].update(0).reorder(*inner, "part", last).vectorize(last)
+    schedule[total].update(0).reorder(*inner, "part", last).vectorize("part").vectorize(last)
     copy = schedule[stored].compute_root().split(last, "columns", "lane", _LANES_OF_COLUMNS)
     copy.gpu_blocks("u", *inner, "columns").vectorize("lane").gpu_warps(1)
     schedule[partial].compute_at(stored, "columns").vectorize(last)
-    update = schedule[partial].update(0).reorder("u", *inner, *rest, "row_in", last)
-    update.vectorize(last).pipeline("row_in", 4)
+    update = schedule[partial].update(0).split("row_in", "tile", "row_lane", _ROWS)
+    update.reorder("u", *inner, *rest, "tile", "row_lane", last)
+    update.vectorize("row_lane").vectorize(last)
 
 
-# Lanes of one warp along columns, 16 bytes a thread; parts enough to fill a GPU, none of them long.
-_WARP, _LANES_OF_COLUMNS, _PARTS, _LONGEST_PART = 32, 256, 128, 128
+# Columns of one warp, 32 bytes a thread, and rows read at once; parts enough to fill a GPU, none of
+# them long.
+_WARP, _LANES_OF_COLUMNS, _ROWS, _PARTS, _LONGEST_PART = 32, 256, 8, 128, 128
 
 
 def _name_of(e: Expr) -> str:

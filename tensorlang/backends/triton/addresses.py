@@ -17,6 +17,7 @@ from tensorlang.backends.triton.tiles import (
     Barrier,
     Bind,
     Branch,
+    Combine,
     Comment,
     Declare,
     Kernel,
@@ -65,6 +66,9 @@ class _Addressing:
                 self.depth.update(dict.fromkeys(tile.names, depth))
                 best, at = map(self.now, tile.terms)
                 return replace(tile, terms=(best, at))
+            case Combine():
+                self.depth.update(dict.fromkeys(tile.names, depth))
+                return replace(tile, terms=tuple(map(self.now, tile.terms)))
             case Arrive():
                 self.depth[tile.name] = depth
                 at = tile.at.with_parts([*map(self.now, tile.at.parts)])

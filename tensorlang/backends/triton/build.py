@@ -16,10 +16,11 @@ differ by lane run to the largest of them under a guard.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tensorlang.backends.triton.context import Making, Place, Register
+from tensorlang.backends.triton.context import Making, Outside, Place, Register
 from tensorlang.backends.triton.copies import original
 from tensorlang.backends.triton.masks import Knowledge, conjunction, conjuncts, with_lane
 from tensorlang.backends.triton.match_reductions import serial_reductions
+from tensorlang.backends.triton.match_scans import scans_in
 from tensorlang.backends.triton.spans import Spans, measure_spans
 from tensorlang.backends.triton.storage import (
     InRegisters,
@@ -98,15 +99,16 @@ class Launch:
 def build(launch: Launch) -> Kernel:
     """The tile IR of one launch."""
     spans = measure_spans(launch.whole, frozenset(launch.scalars), launch.facts.facts)
-    serialised = dict(serial_reductions(launch.whole))
+    scans = scans_in(launch.whole)
+    serialised = dict(serial_reductions(launch.whole, {scan.loop for scan in scans.values()}))
     serialised |= {
         loop: "its extent has no bound outside the program"
         for loop, span in spans.loops.items()
         if span is None
     }
     spans.loops.update(dict.fromkeys(serialised))
-    placements = place_buffers(launch.whole, spans)
-    making = Making(launch.memories, placements, launch.exact)
+    placements = place_buffers(launch.whole, spans, scans)
+    making = Making(launch.memories, placements, launch.exact, scans)
     for name in launch.scalars:
         making.fresh(name)
     builder = _Builder(making, launch, spans)
@@ -135,6 +137,7 @@ def build(launch: Launch) -> Kernel:
         making.parts,
         launch.units,
         counters=tuple(builder.counters),
+        combiners=making.combiners,
         dependent=making.dependent,
     )
 
@@ -149,6 +152,7 @@ class _Builder:
         self.held: dict[For, Grid] = {}
         self.counters: list[Memory] = []
         self.title = ""
+        self.reversed = {scan.loop for scan in making.scans.values() if scan.reverse}
 
     def finish(self, last: Launch, place: Place) -> None:
         """The last part, by the last program to arrive of those that differ in the inmost loop."""
@@ -275,6 +279,7 @@ class _Builder:
     ) -> None:
         lane = self.making.new_lane(len(place.lanes), self._padded(loop.var, span))
         self.making.loops.setdefault(lane, loop.var)
+        self.making.lane_of[loop] = lane
         place = replace(place, lanes=(*place.lanes, lane))
         exact = isinstance(extent, Const) and lane.extent == extent.value
         if lane.extent in self.launch.exact:
@@ -284,6 +289,9 @@ class _Builder:
             facts = place.facts.ranged(lane.var.name, integer(0), extent)
         starts_at_zero = isinstance(low, Const) and low.value == 0
         value = lane.var if starts_at_zero else low + lane.var
+        if loop in self.reversed:
+            self.making.reversed.add(lane.var.name)
+            value, starts_at_zero = simplify(low + extent - 1 - lane.var), False
         bound, place = self.making.bind(loop.var, value, place.knowing(facts))
         if not exact:
             place = place.guarded(Compare("lt", bound if starts_at_zero else lane.var, extent))
@@ -306,7 +314,8 @@ class _Builder:
             self._in_step(loop, low, extent, place, stage)
             return
         name = self.making.fresh(loop.var, "loop")
-        inside = place.in_loop().ranged(name, *map(self.making.expand, (low, extent)))
+        outside = Outside(name, low, self.making.out, place)
+        inside = place.in_loop(outside).ranged(name, *map(self.making.expand, (low, extent)))
         with self.making.block() as body:
             self.visit(loop.body, inside.named(loop.var, Var(name)), stage)
         stages = dict(loop.hints).get("stages", 0)

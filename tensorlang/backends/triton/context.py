@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tensorlang.backends.triton.masks import Knowledge
+from tensorlang.backends.triton.match_scans import LoopScan
 from tensorlang.backends.triton.storage import InRegisters, Placement
 from tensorlang.backends.triton.tiles import (
     Bind,
@@ -17,8 +18,20 @@ from tensorlang.backends.triton.tiles import (
     Tile,
 )
 from tensorlang.ir.expr import Const, Expr, Name, Var
+from tensorlang.ir.stmt import For, Store
+from tensorlang.ir.tuple_operators import TupleOperator
 from tensorlang.ir.types import DType
 from tensorlang.ir.walk import substitute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outside:
+    """Where a serial loop stands: what is appended to `tiles` comes just before it."""
+
+    loop: str
+    low: Expr
+    tiles: list[Tile]
+    place: "Place"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +44,7 @@ class Place:
         guards: conditions that vary along lanes; a lane where one fails does nothing.
         facts: what is known of names here, for proving masks away.
         loops: what is known outside each serial loop around it, outermost first.
+        outside: of the innermost of them.
     """
 
     names: Mapping[str, Expr]
@@ -38,6 +52,7 @@ class Place:
     guards: tuple[Expr, ...] = ()
     facts: Knowledge = field(default_factory=Knowledge)
     loops: tuple[Knowledge, ...] = ()
+    outside: Outside | None = None
 
     def named(self, name: str, value: Expr) -> "Place":
         return replace(self, names={**self.names, name: value})
@@ -49,9 +64,9 @@ class Place:
         """The place as the body of a loop over low <= name < low + extent."""
         return replace(self, facts=self.facts.ranged(name, low, extent))
 
-    def in_loop(self) -> "Place":
+    def in_loop(self, outside: Outside | None = None) -> "Place":
         """The place as the body of a serial loop that stands here."""
-        return replace(self, loops=(*self.loops, self.facts))
+        return replace(self, loops=(*self.loops, self.facts), outside=outside)
 
     def knowing(self, facts: Knowledge) -> "Place":
         return replace(self, facts=facts)
@@ -91,11 +106,18 @@ class Making:
         memories: Mapping[str, Memory],
         placements: Mapping[str, Placement],
         exact: frozenset[str] = frozenset(),
+        scans: Mapping[Store, LoopScan] | None = None,
     ) -> None:
         self.lanes, self._exact = Lanes(), exact
         self.out: list[Tile] = []
         self.memories = dict(memories)
         self.placements = placements
+        # The stores that are scans along a lane, and the lane of each loop that is one.
+        self.scans = scans or {}
+        self.lane_of: dict[For, Lane] = {}
+        # The lanes that count from the last iteration of their loop.
+        self.reversed: set[str] = set()
+        self.combiners: dict[str, tuple[TupleOperator, DType]] = {}
         self.registers: dict[str, Register] = {}
         self.scratch: list[Scratch] = []
         self.extents: dict[str, Expr] = {}
@@ -122,6 +144,15 @@ class Making:
         """The extent of lanes that the call makes equal to a size, a power of two; "" for none."""
         found = (n for n in self._exact if self.extents.get(n) is size)
         return next(found, "")
+
+    def combiner(self, wanted: str, operator: TupleOperator, dtype: DType) -> str:
+        """The name of a function that combines two tuples."""
+        for name, known in self.combiners.items():
+            if known == (operator, dtype):
+                return name
+        name = self.fresh(wanted)
+        self.combiners[name] = operator, dtype
+        return name
 
     def note(self, text: str) -> None:
         self.notes[text] = None

@@ -3,8 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+<<<<<<< HEAD
 from tensorlang.backends.triton.dialect import Identifiers
 from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame
+=======
+from tensorlang.backends.triton.dialect import Identifiers, triton_dtype
+from tensorlang.backends.triton.emit_expr import REDUCERS, ExprPrinter, Frame, Text
+>>>>>>> 4d4f77c (A scan whose operator is associative runs on a whole tile at once, its prefix carried in registers)
 from tensorlang.backends.triton.limits import Limits
 from tensorlang.backends.triton.masks import Knowledge, with_lane
 from tensorlang.backends.triton.share import walk_tiles
@@ -17,6 +22,7 @@ from tensorlang.backends.triton.tiles import (
     Bind,
     Box,
     Branch,
+    Combine,
     Comment,
     Declare,
     Kernel,
@@ -120,7 +126,7 @@ class _Emitter:
         made = KernelText(
             self.kernel, self.limits, self.kernel.name, "", pointers, boxes, scalars, strides, rows
         )
-        lines = [*self._header(made), *self.lines]
+        lines = [*self._combiners(), *self._header(made), *self.lines]
         return replace(made, text="\n".join(lines) + "\n")
 
     def _pointers(self) -> Iterator[tuple[str, Memory, int]]:
@@ -234,6 +240,8 @@ class _Emitter:
                 self._line(depth, f"{self.names[tile.name]} = {value}")
             case ReduceFirst():
                 self._reduce_first(tile, depth, printer)
+            case Combine():
+                self._combine(tile, depth, printer)
             case Arrive():
                 assert tile.at.address is not None
                 counter = printer.text(tile.at.address)
@@ -318,6 +326,38 @@ class _Emitter:
             frame = tuple(other for other in frame if other != lane)
             values = [self.names[name] for name in tile.names]
 
+    def _combine(self, tile: Combine, depth: int, printer: ExprPrinter) -> None:
+        frame = self.kernel.lanes.of(*tile.terms, tile.lane.var)
+        values = [self._whole(term, frame, printer) for term in tile.terms]
+        given = [*values, str(frame.index(tile.lane))]
+        single = tile.op not in self.kernel.combiners
+        if single:
+            function = f"rt.{'running_' if tile.running else ''}{REDUCERS[tile.op]}"
+        else:
+            function = "tl.associative_scan" if tile.running else "tl.reduce"
+            given = [f"({', '.join(values)})", given[-1], self._combiner(tile.op)]
+        if tile.running:
+            given.append(str(tile.reverse) if single else f"reverse={tile.reverse}")
+        names = ", ".join(self.names[name] for name in tile.names)
+        self._call(depth, f"{names} = {function}", given)
+
+    def _combiner(self, name: str) -> str:
+        """The function of an operator, which no other kernel of the module has."""
+        return f"{self.kernel.name}_{self.names[name]}"
+
+    def _combiners(self) -> Iterator[str]:
+        """Operators of tuples, as functions of the elements of two tuples."""
+        for name, (operator, dtype) in self.kernel.combiners.items():
+            sides = [[Var(f"{side}{k}", dtype) for k in range(len(operator.values))] for side in "ab"]
+            arguments = ", ".join(e.name for side in sides for e in side)
+            values = (self._printer().text(e) for e in operator.combine(*sides))
+            made = ", ".join(f"({value}).to({triton_dtype(dtype)})" for value in values)
+            yield "@triton.jit"
+            yield f"def {self._combiner(name)}({arguments}):"
+            yield f"{_INDENT}return {made}"
+            yield ""
+            yield ""
+
     def _loop(self, tile: Loop, depth: int, printer: ExprPrinter) -> None:
         low, high = tile.min, to_expr(expanded(to_linear(tile.min + tile.extent)))
         if isinstance(low, Const) and low.value == 0:
@@ -362,8 +402,8 @@ def _free(tile: Tile) -> frozenset[str]:
         case Read() | Write():
             parts = (*tile.at.parts, tile.mask, tile.value if isinstance(tile, Write) else None)
             return frozenset[str]().union(*(e.free for e in parts if e is not None))
-        case ReduceFirst():
-            return tile.terms[0].free | tile.terms[1].free
+        case ReduceFirst() | Combine():
+            return frozenset[str]().union(*(term.free for term in tile.terms))
         case Arrive():
             return frozenset[str]().union(*(e.free for e in tile.at.parts))
         case Loop():

@@ -36,7 +36,7 @@ OPERATORS = {
     "and": ("&", _AND), "or": ("|", _OR), "xor": ("^", _XOR),
     "lt": ("<", _COMPARE), "le": ("<=", _COMPARE), "eq": ("==", _COMPARE), "ne": ("!=", _COMPARE),
 }  # fmt: skip
-_REDUCERS = {
+REDUCERS = {
     "add": "sum", "mul": "prod", "min": "min", "max": "max", "and": "all", "or": "any", "xor": "xor"
 }  # fmt: skip
 # Functions that Triton itself has in both modes, and those of our runtime.
@@ -144,7 +144,11 @@ class ExprPrinter:
             case Reduce():
                 inner = self._reduce_frame(e, frame)
                 axis = next(k for k, lane in enumerate(inner) if lane.var is e.lane)
+<<<<<<< HEAD
                 return Text(f"rt.{_REDUCERS[e.op]}({self.whole(e.term, inner)}, {axis})")
+=======
+                return Text(f"rt.{REDUCERS[e.op]}({self.placed(e.term, inner).text}, {axis})")
+>>>>>>> 4d4f77c (A scan whose operator is associative runs on a whole tile at once, its prefix carried in registers)
             case Dot():
                 return self._dot(e, frame)
             case Inverse():

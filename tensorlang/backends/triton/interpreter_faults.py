@@ -147,7 +147,25 @@ def _patch_language(scope: Any) -> None:
         return total if isinstance(x, tuple) else total[0]
 
     scope.set_attr(tl, "range", steps)
+    scope.set_attr(tl, "associative_scan", _scan)
     scope.set_attr(tl, "reduce", reduce)
+
+
+def _scan(x: Any, axis: Any, combine: Any, reverse: Any = False, **_: Any) -> Any:
+    """In each slice of the axis the slices up to it, combined."""
+    parts, step = _tuple(x), -1 if _int(reverse) else 1
+    running: list[tuple[Any, ...]] = []
+    for part in [*_slices(parts, _int(axis))][::step]:
+        running.append(_tuple(_function(combine)(*running[-1], *part)) if running else part)
+    columns = zip(*running[::step], strict=True)
+    made = tuple(_stacked(c, p, _int(axis)) for c, p in zip(columns, parts, strict=True))
+    return made if isinstance(x, tuple) else made[0]
+
+
+def _stacked(slices: tuple[Any, ...], whole: Any, axis: int) -> Any:
+    """What `_slices` took apart, with the shape and dtype of `whole`."""
+    shape = [n for k, n in enumerate(whole.handle.data.shape) if k != axis]
+    return _tensor(np.stack([s.handle.data.reshape(shape) for s in slices], axis), whole.dtype)
 
 
 def _int(value: Any) -> int:

@@ -4,7 +4,7 @@ vectorized reduction k: C[i, j] = C[i, j] + f32(a[i, k])*f32(b[k, j])   ->   Dot
 vectorized reduction k: C[i]    = C[i] op e                             ->   C op Reduce(op, e, k)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tensorlang.backends.triton.masks import conjunction
@@ -20,12 +20,15 @@ from tensorlang.ir.walk import loads_of
 _SHORTEST = {8: 32, 16: 16, 32: 8}
 
 
-def serial_reductions(body: Stmt) -> Iterator[tuple[For, str]]:
-    """The vectorized loops that no tile operation can run at once, each with the reason."""
+def serial_reductions(body: Stmt, scans: Collection[For] = ()) -> Iterator[tuple[For, str]]:
+    """The vectorized loops that no tile operation can run at once, each with the reason.
+
+    Args: scans: the loops along which there is a scan that one can.
+    """
     stack = [body]
     while stack:
         stmt = stack.pop()
-        if isinstance(stmt, For) and stmt.kind is LoopKind.VECTORIZED:
+        if isinstance(stmt, For) and stmt.kind is LoopKind.VECTORIZED and stmt not in scans:
             own = {b.name for b in allocations(stmt.body)}
             why = _conflict(stmt.body, frozenset((stmt.var,)), own, stmt.reduction)
             if why:

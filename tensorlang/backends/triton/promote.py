@@ -17,6 +17,7 @@ from tensorlang.backends.triton.tiles import (
     Assign,
     Bind,
     Branch,
+    Combine,
     Declare,
     Kernel,
     Loop,
@@ -121,7 +122,7 @@ def _changed(loop: Loop) -> set[str]:
         match tile:
             case Bind() | Read() | Declare() | Assign():
                 found.add(tile.name)
-            case ReduceFirst():
+            case ReduceFirst() | Combine():
                 found.update(tile.names)
             case Loop():
                 found.add(tile.name)

@@ -96,32 +96,64 @@ def xor(x, axis: tl.constexpr):
     return tl.reduce(x, axis, _xor)
 
 
-@triton.jit
-def _first_larger(a, at_a, b, at_b):
-    better = (b > a) | ((b != b) & (a == a))
-    tie = (a == b) | ((a != a) & (b != b))
-    pick = better | (tie & (at_b < at_a))
-    return tl.where(pick, b, a), tl.where(pick, at_b, at_a)
+# ------------------------------------------------------------------ running ones along one axis
 
 
 @triton.jit
-def _first_smaller(a, at_a, b, at_b):
-    better = (b < a) | ((b != b) & (a == a))
-    tie = (a == b) | ((a != a) & (b != b))
-    pick = better | (tie & (at_b < at_a))
-    return tl.where(pick, b, a), tl.where(pick, at_b, at_a)
+def running_sum(x, axis: tl.constexpr, reverse: tl.constexpr):
+    return tl.associative_scan(x, axis, _add, reverse)
+
+
+@triton.jit
+def running_prod(x, axis: tl.constexpr, reverse: tl.constexpr):
+    return tl.associative_scan(x, axis, _multiply, reverse)
+
+
+@triton.jit
+def running_max(x, axis: tl.constexpr, reverse: tl.constexpr):
+    return tl.associative_scan(x, axis, maximum, reverse)
+
+
+@triton.jit
+def running_min(x, axis: tl.constexpr, reverse: tl.constexpr):
+    return tl.associative_scan(x, axis, minimum, reverse)
+
+
+@triton.jit
+def running_all(x, axis: tl.constexpr, reverse: tl.constexpr):
+    return tl.associative_scan(x, axis, _and, reverse)
+
+
+@triton.jit
+def running_any(x, axis: tl.constexpr, reverse: tl.constexpr):
+    return tl.associative_scan(x, axis, _or, reverse)
+
+
+@triton.jit
+def running_xor(x, axis: tl.constexpr, reverse: tl.constexpr):
+    return tl.associative_scan(x, axis, _xor, reverse)
+
+
+@triton.jit
+def _first_of(x, best, at, axis: tl.constexpr):
+    """The smallest `at` where x is the best along an axis: equal to it, or the NaN that it is."""
+    found = (x == tl.expand_dims(best, axis)) | (x != x)
+    highest = 0x7FFFFFFF if at.dtype == tl.int32 else 0x7FFFFFFFFFFFFFFF
+    return tl.reduce(tl.where(found, at, highest).to(at.dtype), axis, minimum)
 
 
 @triton.jit
 def argmax(x, at, axis: tl.constexpr):
     """The largest x along an axis and the smallest `at` that has it; NaN is largest."""
-    return tl.reduce((x, at), axis, _first_larger)
+    best = tl.reduce(x, axis, maximum)
+    return best, _first_of(x, best, at, axis)
 
 
 @triton.jit
 def argmin(x, at, axis: tl.constexpr):
     """The smallest x along an axis and the smallest `at` that has it; NaN is smallest."""
-    return tl.reduce((x, at), axis, _first_smaller)
+    best = tl.reduce(x, axis, minimum)
+    return best, _first_of(x, best, at, axis)
 
 
 # ------------------------------------------------------------------ integers

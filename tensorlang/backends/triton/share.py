@@ -18,6 +18,7 @@ from tensorlang.backends.triton.tiles import (
     Barrier,
     Bind,
     Branch,
+    Combine,
     Comment,
     Declare,
     Dot,
@@ -98,6 +99,8 @@ class _Sharing:
             case ReduceFirst():
                 best, at = self.rewrite(*tile.terms)
                 self.put(replace(tile, terms=(best, at)))
+            case Combine():
+                self.put(replace(tile, terms=self.rewrite(*tile.terms)))
             case Arrive():
                 counter, _ = self.accessed(tile.at, None)
                 self.put(replace(tile, at=counter))
@@ -300,7 +303,7 @@ def names_of(tile: Tile) -> tuple[str, ...]:
     match tile:
         case Bind() | Read() | Declare() | Arrive() | Loop():
             return (tile.name,)
-        case ReduceFirst():
+        case ReduceFirst() | Combine():
             return tile.names
         case _:
             return ()
@@ -314,7 +317,7 @@ def roots_of(tile: Tile) -> list[Expr]:
         case Read() | Write():
             value = [tile.value] if isinstance(tile, Write) else []
             return [*tile.at.parts, *([] if tile.mask is None else [tile.mask]), *value]
-        case ReduceFirst():
+        case ReduceFirst() | Combine():
             return list(tile.terms)
         case Arrive():
             return list(tile.at.parts)

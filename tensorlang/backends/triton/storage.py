@@ -13,6 +13,7 @@ Requires: loop IR of one kernel.  Not its job: the order of the axes of what is 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tensorlang.backends.triton.match_scans import LoopScan
 from tensorlang.backends.triton.spans import Spans
 from tensorlang.ir.expr import Const, Expr, Var
 from tensorlang.ir.linear import expanded, to_linear
@@ -77,29 +78,47 @@ class Environment:
     def with_value(self, name: str, value: Expr) -> "Environment":
         return Environment({**self.values, name: self.expand(value)}, self.lanes)
 
-    def with_loop(self, loop: For, span: Expr | None) -> "Environment":
-        """A loop of one iteration is its minimum; a lane is the minimum and a name of its own."""
+    def with_loop(self, loop: For, span: Expr | None, *, reverse: bool = False) -> "Environment":
+        """A loop of one iteration is its minimum; a lane is the minimum and a name of its own.
+
+        Args: reverse: the lane counts from the last iteration.
+        """
         extent = self.expand(loop.extent)
         if isinstance(extent, Const) and extent.value == 1:
             return self.with_value(loop.var, loop.min)
         if span is None:
             return self.with_value(loop.var, Var(loop.var))
         lane = Var(f"{loop.var}.lane")
-        made = self.with_value(loop.var, loop.min + lane)
+        value = loop.min + loop.extent - 1 - lane if reverse else loop.min + lane
+        made = self.with_value(loop.var, value)
         return Environment(made.values, {**made.lanes, lane.name: span})
 
 
-def place_buffers(body: Stmt, spans: Spans) -> dict[str, Placement]:
-    """The placement of every buffer that `body` allocates; loops without a span are no lanes."""
+def place_buffers(
+    body: Stmt, spans: Spans, scans: Mapping[Store, LoopScan] | None = None
+) -> dict[str, Placement]:
+    """The placement of every buffer that `body` allocates; loops without a span are no lanes.
+
+    Args: scans: the stores that are scans along a loop.
+    """
     seen: dict[str, _Seen] = {}
-    _visit(body, Environment(), seen, spans)
+    _visit(body, Environment(), seen, spans, scans or {})
     return {
         name: InScratch(s.failure) if s.failure else InRegisters(s.axes) for name, s in seen.items()
     }
 
 
-def _visit(stmt: Stmt, env: Environment, seen: dict[str, _Seen], spans: Spans) -> None:
-    for e in exprs_of(stmt):
+def _visit(
+    stmt: Stmt,
+    env: Environment,
+    seen: dict[str, _Seen],
+    spans: Spans,
+    scans: Mapping[Store, LoopScan],
+) -> None:
+    found = scans.get(stmt) if isinstance(stmt, Store) else None
+    # What a tile of all points of a scan takes from the points before them are its own lanes.
+    starts = found is not None and found.scan.begins is not None
+    for e in found.scan.terms if found is not None and starts else exprs_of(stmt):
         _loads(e, env, seen)
     match stmt:
         case Allocate(buffer=buffer):
@@ -116,11 +135,12 @@ def _visit(stmt: Stmt, env: Environment, seen: dict[str, _Seen], spans: Spans) -
         case Let():
             env = env.with_value(stmt.var, stmt.value)
         case For():
-            env = env.with_loop(stmt, spans.loops.get(stmt))
+            reverse = any(scan.loop is stmt and scan.reverse for scan in scans.values())
+            env = env.with_loop(stmt, spans.loops.get(stmt), reverse=reverse)
         case _:
             pass
     for child in children_of(stmt):
-        _visit(child, env, seen, spans)
+        _visit(child, env, seen, spans, scans)
 
 
 def _loads(e: Expr, env: Environment, seen: dict[str, _Seen]) -> None:

@@ -6,6 +6,7 @@ from tensorlang.backends.triton.atomics import check_atomic
 from tensorlang.backends.triton.context import Making, Place, Register
 from tensorlang.backends.triton.masks import conjunction
 from tensorlang.backends.triton.match_reductions import Dot, guarded_term, match_dot
+from tensorlang.backends.triton.prefixes import scanned
 from tensorlang.backends.triton.tiles import (
     Access,
     Assign,
@@ -13,6 +14,7 @@ from tensorlang.backends.triton.tiles import (
     Lane,
     Reduce,
     ReduceFirst,
+    Tile,
     Write,
 )
 from tensorlang.backends.triton.values import (
@@ -29,7 +31,7 @@ from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, S
 from tensorlang.ir.functions import identity
 from tensorlang.ir.linear import Linear, expanded, integer, to_linear
 from tensorlang.ir.stmt import Store
-from tensorlang.ir.types import f32, i64
+from tensorlang.ir.types import f32, i64, index
 from tensorlang.ir.walk import substitute
 
 
@@ -45,7 +47,11 @@ def make_store(store: Store, place: Place, making: Making, number: int) -> None:
     if store.atomic and register is None:
         making.out.append(atomic_update(store, indices, reduced, place, making))
         return
-    if reduced:
+    after: list[Tile] = []
+    prefix = scanned(store, indices, place, making)
+    if prefix is not None:
+        values, after = prefix
+    elif reduced:
         guards = tuple(g for g in place.guards if g in over)
         values = _reduced_values(store, indices, reduced, guards, place, making)
     else:
@@ -54,6 +60,7 @@ def make_store(store: Store, place: Place, making: Making, number: int) -> None:
         _assign(register, indices, values, plain, making, number)
     else:
         _write(store, indices, values, plain, place, making)
+    making.out += after
 
 
 def _contracted(store: Store) -> tuple[Expr, ...]:
@@ -263,16 +270,29 @@ def _first(
     best, here = terms
     lowest = identity("max" if op == "argmax" else "min", best.dtype)
     names = making.fresh(f"{func}_best"), making.fresh(f"{func}_at")
-    position = guarded_term(here, guards, Const(i64.highest, here.dtype))
+    position = _short_place(here, guards)
+    if position is None:
+        position = guarded_term(here, guards, Const(i64.highest, here.dtype))
     made = (guarded_term(best, guards, lowest), position)
     making.out.append(ReduceFirst(names, op, made, lanes))  # type: ignore[arg-type]
     kept = [lane for lane in making.lanes.of(*made) if lane not in lanes]
     for name in names:
         making.lanes.declare(name, kept)
-    new, at = Var(names[0], best.dtype), Var(names[1], here.dtype)
+    new, at = Var(names[0], best.dtype), here.dtype(Var(names[1], position.dtype))
     better: Expr = Compare("lt", *((current[0], new) if op == "argmax" else (new, current[0])))
     if best.dtype.is_float:
         nan = Call("isnan", (new,), better.dtype)
         held = Unary("not", Call("isnan", (current[0],), better.dtype))
         better = Binary("or", better, Binary("and", nan, held))
     return Select(better, new, current[0]), Select(better, at, current[1])
+
+
+def _short_place(here: Expr, guards: tuple[Expr, ...]) -> Expr | None:
+    """A place that is an index, as such, where every one that a guard excludes comes later.
+
+    It is compared in 32 bits where indices have these.
+    """
+    if not isinstance(here, Cast) or here.a.dtype is not index:
+        return None
+    bounds = [g for g in guards if isinstance(g, Compare) and g.op == "lt" and g.a is here.a]
+    return here.a if len(bounds) == len(guards) else None

@@ -7,6 +7,7 @@
            | Declare(name, dtype, value)                  a register tile, which Assign changes
            | Assign(name, value)
            | ReduceFirst(names, op, terms, lanes)         argmin and argmax along lanes
+           | Combine(names, op, terms, lane, running)     each lane with all before it, or all lanes
            | Arrive(name, at)                             how many programs came here before
            | Loop(name, min, extent, body, stages)        serial
            | Branch(condition, body)                      the condition has no lanes
@@ -33,6 +34,7 @@ from typing import Literal, TypeAlias
 
 from tensorlang.ir.expr import Expr, Name, Var
 from tensorlang.ir.interning import node
+from tensorlang.ir.tuple_operators import TupleOperator
 from tensorlang.ir.types import DType, f32, index
 from tensorlang.ir.walk import fold
 
@@ -286,6 +288,24 @@ class ReduceFirst:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Combine:
+    """The terms combined along a lane by an associative operator, one name a component.
+
+    Args:
+        op: an operator of single values, or the name of one of the kernel's combiners.
+        running: in each lane the terms up to it; else all, and the result has not the lane.
+        reverse: from the last lane to the first.
+    """
+
+    names: tuple[str, ...]
+    op: str
+    terms: tuple[Expr, ...]
+    lane: Lane
+    running: bool
+    reverse: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Arrive:
     """name = a counter, which grows by 1: what its program wrote before is seen by those after."""
 
@@ -333,6 +353,7 @@ Tile: TypeAlias = (
     | Declare
     | Assign
     | ReduceFirst
+    | Combine
     | Arrive
     | Loop
     | Branch
@@ -403,6 +424,8 @@ class Kernel:
         warps: of one program, 0 for Triton's own choice.
         thread_registers: the most that a thread may use, 0 for no limit.
         scratch: what the host allocates for it.
+        combiners: operators of tuples that the kernel combines by, each a function of its own, and
+            the dtype of their elements.
         dependent: whether it is launched before the kernel before it has ended.
         counters: memories of one dimension that hold 0 before and after each launch.
         units: the dimension of unit stride of each array that descriptors may reach, by pointer.
@@ -428,6 +451,9 @@ class Kernel:
     units: Mapping[str, int] = field(default_factory=dict[str, int])
     boxes: tuple[Box, ...] = ()
     counters: tuple[Memory, ...] = ()
+    combiners: Mapping[str, tuple[TupleOperator, DType]] = field(
+        default_factory=dict[str, tuple[TupleOperator, DType]]
+    )
     dependent: bool = False
 
 

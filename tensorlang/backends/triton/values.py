@@ -105,13 +105,21 @@ def access(
     making.used_memories[memory] = None
     offsets: list[Expr] = []
     for dim, e in enumerate(indices):
-        offset = e if e.dtype.name == "index" else Cast(index, e)
+        offset = _ascending(e, making) if e.dtype.name == "index" else Cast(index, e)
         if memory.origin:
             offset = _difference(offset, memory.origin[dim], making)
         if memory.fold and memory.fold[dim]:
             offset = offset % memory.fold[dim]
         offsets.append(offset)
     return Access(memory, component, (*memory.owner, *offsets))
+
+
+def _ascending(e: Expr, making: Making) -> Expr:
+    """An index over lanes in reverse as what it is of the lane: N - 1 - (N - 1 - lane)."""
+    whole = making.expand(e)
+    if whole.free.isdisjoint(making.reversed):
+        return e
+    return to_expr(expanded(to_linear(whole)))
 
 
 def _difference(e: Expr, low: Expr, making: Making) -> Expr:
