@@ -205,7 +205,7 @@ class _Tracks:
     def _backwards(self) -> Adjoint | None:
         """Of a running sum the same from the last point to the first; None of anything else.
 
-            t[x, r] = select(r is last, adjoint[x, r], t[x, r + 1] + adjoint[x, r])
+        t[x, r] = select(r is last, adjoint[x, r], t[x, r + 1] + adjoint[x, r])
         """
         definition, func = self.writes.definition, self.func
         domain = definition.domain
@@ -226,9 +226,7 @@ class _Tracks:
         term = self.adjoint.at(0, at)
         value = Select(scan.begins, term, Load(made, after, 0, dtype) + term)
         through = Adjoint({0: (made, 0, dtype)})
-        update = Definition(
-            at, (value,), definition.pure, Domain(name, dims), span=definition.span
-        )
+        update = Definition(at, (value,), definition.pure, Domain(name, dims), span=definition.span)
         region = vars_of(self.building.regions[func.name])
         start = self._start(through, masked=False)
         if simplify(self.writes.at(region), facts_of(self.building.regions[func.name])) is TRUE:

@@ -1,8 +1,8 @@
 """Scans for Triton: whole rows in lanes, or tiles one after the other that carry what came before.
 
-    rows        a row a program, all of it at once; a long one in tiles
-    columns     some columns a program, rows of them in tiles
-    inside      a scan that one Func reads at its own point, in that Func's rows
+rows        a row a program, all of it at once; a long one in tiles
+columns     some columns a program, rows of them in tiles
+inside      a scan that one Func reads at its own point, in that Func's rows
 """
 
 from collections.abc import Sequence

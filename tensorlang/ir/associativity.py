@@ -3,6 +3,9 @@
     f[p] = f[p] op e        op one of add mul min max and or xor, e free of f
     (f0, f1)[p] = (select(better, e, f0[p]), select(better, at, f1[p]))      argmin and argmax
 
+Where `better` is of the value alone, of equal ones the first wins; it may also say that the one of
+the smaller place does.
+
 Reassociating a float sum changes its rounding, within the bound that the tests state; nothing else
 here changes a value.  See: Halide's AssociativeOpsTable.
 """
@@ -71,10 +74,38 @@ def _arg(
                 return None
             if not (_is_current(old, func, indices, 0) and _is_current(old_at, func, indices, 1)):
                 return None
-            op = _better(better, term, old)
+            op = _better(_without_tie(better, term, old, here, old_at), term, old)
             return None if op is None else (op, (term, here))
         case _:
             return None
+
+
+def _without_tie(better: Expr, term: Expr, old: Expr, here: Expr, old_at: Expr) -> Expr:
+    """c of c | (equal & here < old_at), where equal is that of numbers, or of NaN too."""
+    match better:
+        case Binary(op="or", a=strict, b=Binary(op="and", a=equal, b=Compare("lt") as before)):
+            earlier = before.a is here and before.b is old_at
+            return strict if earlier and _is_equal(equal, term, old) else better
+        case _:
+            return better
+
+
+def _is_equal(condition: Expr, term: Expr, old: Expr) -> bool:
+    match condition:
+        case Binary(
+            op="or",
+            a=equal,
+            b=Binary(
+                op="and",
+                a=Call(function="isnan", args=(t,)),
+                b=Call(function="isnan", args=(o,)),
+            ),
+        ):
+            return t is term and o is old and _is_equal(equal, term, old)
+        case Compare(op="eq", a=a, b=b):
+            return a is term and b is old
+        case _:
+            return False
 
 
 def _better(condition: Expr, term: Expr, old: Expr) -> Operator | None:

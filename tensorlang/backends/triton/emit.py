@@ -348,7 +348,9 @@ class _Emitter:
     def _combiners(self) -> Iterator[str]:
         """Operators of tuples, as functions of the elements of two tuples."""
         for name, (operator, dtype) in self.kernel.combiners.items():
-            sides = [[Var(f"{side}{k}", dtype) for k in range(len(operator.values))] for side in "ab"]
+            sides = [
+                [Var(f"{side}{k}", dtype) for k in range(len(operator.values))] for side in "ab"
+            ]
             arguments = ", ".join(e.name for side in sides for e in side)
             values = (self._printer().text(e) for e in operator.combine(*sides))
             made = ", ".join(f"({value}).to({triton_dtype(dtype)})" for value in values)

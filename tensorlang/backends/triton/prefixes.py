@@ -102,7 +102,9 @@ class _Tile:
     def _neutral(self) -> tuple[Const, ...]:
         """What the operator leaves unchanged."""
         if isinstance(self.scan.operator, TupleOperator):
-            return tuple(Const(k, d) for k, d in zip(self.scan.operator.start, self.dtypes, strict=True))
+            return tuple(
+                Const(k, d) for k, d in zip(self.scan.operator.start, self.dtypes, strict=True)
+            )
         return (identity(self.scan.operator, self.dtypes[0]),)
 
     def _op(self, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -1,5 +1,6 @@
 """Stores of loop IR as statements over tiles: to registers or memory, plain or reducing lanes."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tensorlang.backends.triton.atomics import check_atomic
@@ -32,7 +33,7 @@ from tensorlang.ir.functions import identity
 from tensorlang.ir.linear import Linear, expanded, integer, to_linear
 from tensorlang.ir.stmt import Store
 from tensorlang.ir.types import f32, i64, index
-from tensorlang.ir.walk import substitute
+from tensorlang.ir.walk import rewrite, substitute
 
 
 def make_store(store: Store, place: Place, making: Making, number: int) -> None:
@@ -222,7 +223,10 @@ def _reduced_values(
     )
     made = tuple(value_of(term, place, making) for term in terms)
     if op == "argmin" or op == "argmax":
-        return _first(op, current, made, reduced, guards, making, store.buffer)
+        places = _first(op, made, reduced, guards, making, store.buffer)
+        held = dict(zip(terms, places, strict=True))
+        # What the update does with one term it does with the best of all.
+        return tuple(value_of(_replaced(v, held), place, making) for v in store.values)
     dot = match_dot(made[0], current[0], reduced, guards, making.lanes, making.masks)
     if op == "add" and isinstance(dot, Dot):
         _orient(dot, making)
@@ -259,14 +263,13 @@ def _orient(dot: Dot, making: Making) -> None:
 
 def _first(
     op: str,
-    current: tuple[Expr, ...],
     terms: tuple[Expr, ...],
     lanes: tuple[Lane, ...],
     guards: tuple[Expr, ...],
     making: Making,
     func: str,
-) -> tuple[Expr, ...]:
-    """argmin or argmax along lanes, then against what is held: of equal values the first stays."""
+) -> tuple[Expr, Expr]:
+    """The best of the terms along lanes, and the first place that has it."""
     best, here = terms
     lowest = identity("max" if op == "argmax" else "min", best.dtype)
     names = making.fresh(f"{func}_best"), making.fresh(f"{func}_at")
@@ -278,13 +281,11 @@ def _first(
     kept = [lane for lane in making.lanes.of(*made) if lane not in lanes]
     for name in names:
         making.lanes.declare(name, kept)
-    new, at = Var(names[0], best.dtype), here.dtype(Var(names[1], position.dtype))
-    better: Expr = Compare("lt", *((current[0], new) if op == "argmax" else (new, current[0])))
-    if best.dtype.is_float:
-        nan = Call("isnan", (new,), better.dtype)
-        held = Unary("not", Call("isnan", (current[0],), better.dtype))
-        better = Binary("or", better, Binary("and", nan, held))
-    return Select(better, new, current[0]), Select(better, at, current[1])
+    return Var(names[0], best.dtype), here.dtype(Var(names[1], position.dtype))
+
+
+def _replaced(e: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    return rewrite(e, lambda node: values.get(node, node))
 
 
 def _short_place(here: Expr, guards: tuple[Expr, ...]) -> Expr | None:
