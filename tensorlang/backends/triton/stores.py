@@ -28,7 +28,7 @@ from tensorlang.backends.triton.values import (
 )
 from tensorlang.errors import InternalError
 from tensorlang.ir.associativity import associative_operator, multiply_add
-from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, Select, Unary, Var
+from tensorlang.ir.expr import Binary, Call, Cast, Compare, Const, Expr, Load, Select, Var
 from tensorlang.ir.functions import identity
 from tensorlang.ir.linear import Linear, expanded, integer, to_linear
 from tensorlang.ir.stmt import Store
@@ -217,14 +217,12 @@ def _reduced_values(
     if found is None:
         raise InternalError(f"lanes of '{store.buffer}' are reduced by no known operator")
     op, terms = found
-    current = tuple(
-        value_of(Load(store.buffer, store.indices, c, v.dtype), place, making)
-        for c, v in enumerate(store.values)
-    )
+    loads = [Load(store.buffer, store.indices, c, v.dtype) for c, v in enumerate(store.values)]
+    current = tuple(value_of(load, place, making) for load in loads)
     made = tuple(value_of(term, place, making) for term in terms)
     if op == "argmin" or op == "argmax":
         places = _first(op, made, reduced, guards, making, store.buffer)
-        held = dict(zip(terms, places, strict=True))
+        held = dict(zip((*terms, *loads), (*places, *current), strict=True))
         # What the update does with one term it does with the best of all.
         return tuple(value_of(_replaced(v, held), place, making) for v in store.values)
     dot = match_dot(made[0], current[0], reduced, guards, making.lanes, making.masks)
