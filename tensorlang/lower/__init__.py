@@ -21,6 +21,7 @@ from tensorlang.lower.merge_stages import merge_stages
 from tensorlang.lower.partition_loops import partition_loops
 from tensorlang.lower.place_stages import place_stages
 from tensorlang.lower.plan import Plan
+from tensorlang.lower.rejoin_indices import rejoin_indices
 from tensorlang.lower.roll_updates import roll_updates
 from tensorlang.lower.rolling_groups import arrange, find_groups
 from tensorlang.lower.simplify_program import simplify_program
@@ -66,6 +67,7 @@ PASSES: tuple[Step, ...] = (
     ScheduledPass(inline_funcs, _facts("all-at-root"), _facts("inlined")),
     ScheduledPass(roll_updates, _facts("all-at-root", "inlined"), _facts("rolled")),
     ScheduledPass(place_stages, _facts("all-at-root", "inlined"), _facts("placed")),
+    Pass(rejoin_indices, _facts("placed"), _facts("rejoined")),
     ScheduledPass(infer_bounds, _facts("placed"), _facts("bounds-known")),
     ScheduledPass(check_bounds, _facts("bounds-known"), _facts("bounds-checked")),
     ScheduledPass(fold_storage, _facts("bounds-known"), _facts("folded")),

@@ -66,7 +66,7 @@ def conv(
     source = arranged(b, [g, channel], windows.points(at, inside), channels_last)
     acc[point] = sum(w(padded[source]) * w(W[(g, o, channel, *inside)]), over=r)
     size = arranged(B, [G, O], windows.counts(shape), channels_last)
-    inputs, value = _epilogue([X, W], acc[point], w, (bias, scale, shift), activation)
+    inputs, value = epilogue([X, W], acc[point], w, (bias, scale, shift), activation)
     if residual is not None:
         inputs.append(Input("residual", residual, size))
         value = value + w(inputs[-1][point])
@@ -109,7 +109,7 @@ def conv_transpose(
     size: list[Operand] = [
         (n - 1) * s - 2 * p + d * (k - 1) + extra + 1 for n, s, p, d, k, extra in lengths
     ]
-    inputs, value = _epilogue([X, W], acc[point], w, (bias, None, None), activation)
+    inputs, value = epilogue([X, W], acc[point], w, (bias, None, None), activation)
     out[point] = x(value)
     shape_of_out = arranged(B, [G, O], size, channels_last)
     return Pipeline("conv_transpose", inputs=inputs, outputs={out: shape_of_out})
@@ -125,7 +125,7 @@ def _between(x: Input, at: list[Var], shape: list[Size], stride: Ints, channels_
     return select(present, x[arranged(b, [g, c], places, channels_last)], 0)
 
 
-def _epilogue(
+def epilogue(
     inputs: list[Input],
     value: Expr,
     w: DType,

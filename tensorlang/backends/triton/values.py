@@ -1,16 +1,28 @@
 """Expressions of loop IR as expressions over tiles: loads become Reads, or names of registers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from math import frexp, gcd
+from math import copysign, frexp, gcd
 
 from tensorlang.backends.triton.context import Making, Place, Register
-from tensorlang.backends.triton.masks import conjunction, in_bounds, with_lane
+from tensorlang.backends.triton.masks import conjunction, conjuncts, in_bounds, with_lane
 from tensorlang.backends.triton.tiles import Access, Inverse, Lane, Memory, Part, RandomRow, Read
-from tensorlang.ir.expr import Binary, Call, Cast, Const, Expr, Load, Name, Promise, Size, Var
+from tensorlang.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Name,
+    Promise,
+    Select,
+    Size,
+    Var,
+)
 from tensorlang.ir.linear import Linear, expanded, to_expr, to_linear
 from tensorlang.ir.types import f32, i64, index
-from tensorlang.ir.walk import fold, loads_of
+from tensorlang.ir.walk import fold, loads_of, postorder
 
 
 def value_of(e: Expr, place: Place, making: Making) -> Expr:
@@ -35,10 +47,60 @@ def value_of(e: Expr, place: Place, making: Making) -> Expr:
                 return node if same else node.rebuild(tuple(operands))
 
     memo: dict[Expr, Expr] = {}
-    for load in loads_of(e):
+    for select, load in _masked_loads(e):
+        condition, *indices = (fold(part, step, memo) for part in (select.condition, *load.indices))
+        value = _load_where(load, condition, tuple(indices), place, making)
+        if value is not None:
+            memo[select] = value
+    for load in loads_of(*_still_needed(e, memo)):
         # In the order in which they are written, which is not that of `fold`.
         fold(load, step, memo)
     return fold(e, step, memo)
+
+
+def _masked_loads(e: Expr) -> Iterator[tuple[Select, Load]]:
+    """The selects of an element or 0, in order of their conditions' loads."""
+    for node in postorder(e):
+        match node:
+            case Select(a=Load() as load, b=Const(value=value)) if value == 0 and not load.reads - {
+                load.buffer
+            }:
+                if copysign(1.0, float(value)) > 0 and not node.condition.reads:
+                    yield node, load
+            case _:
+                pass
+
+
+def _still_needed(e: Expr, memo: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    """What of an expression is to be evaluated: the operands of what is known are not."""
+    found: list[Expr] = []
+    seen: set[Expr] = set()
+    stack = [e]
+    while stack:
+        node = stack.pop()
+        if node in seen or node in memo:
+            continue
+        seen.add(node)
+        if isinstance(node, Load):
+            found.append(node)
+        stack += reversed(node.children)
+    return tuple(found)
+
+
+def _load_where(
+    load: Load, condition: Expr, indices: tuple[Expr, ...], place: Place, making: Making
+) -> Expr | None:
+    """select(condition, load, 0) as a read that the condition masks, if it has no other lanes.
+
+    What the condition says of the indices needs no test of its own.
+    """
+    memory = making.memories.get(load.buffer)
+    if load.buffer in making.registers or memory is None or not memory.constant:
+        return None
+    lanes = making.lanes.of(*indices)
+    if not set(making.lanes.of(condition)) <= set(lanes):
+        return None
+    return _load(load, indices, place, making, conjuncts(condition))
 
 
 def _random(seed: Expr, at: Expr, making: Making) -> Expr:
@@ -79,20 +141,30 @@ def _factors(e: Expr) -> set[Expr]:
             return {e}
 
 
-def _load(load: Load, indices: tuple[Expr, ...], place: Place, making: Making) -> Expr:
+def _load(
+    load: Load,
+    indices: tuple[Expr, ...],
+    place: Place,
+    making: Making,
+    conditions: Sequence[Expr] = (),
+) -> Expr:
     register = making.registers.get(load.buffer)
     if register is not None:
         return register_value(register, load.component, indices, making)
     memory = making.memories[load.buffer]
     at = access(memory, load.component, indices, place, making)
-    mask = conjunction(needed_bounds(at, place))
+    known_there = place
+    for condition in conditions:
+        known_there = known_there.knowing(known_there.facts.assuming(condition))
+    bounds = [*conditions, *needed_bounds(at, known_there)]
+    mask = conjunction(bounds)
     key = (memory, load.component, at.offsets, mask)
     # An Input keeps its values; what the program itself writes is read anew.
     known = making.find(key) if memory.constant else None
     if known is None:
         known = making.fresh(load.buffer)
         making.lanes.declare(known, making.lanes.of(*at.offsets))
-        making.masks[known] = frozenset(needed_bounds(at, place))
+        making.masks[known] = frozenset(bounds)
         making.out.append(Read(known, at, mask))
         making.remember(key, known)
     return Var(known, load.dtype)

@@ -1,0 +1,150 @@
+"""A convolution as a matrix product of pixels by channels, on a GPU: one sum over taps and channels.
+
+    acc[m, g, o]    = sum(padded[b(m), p(m)*stride + r*dilation - before, g, c] * weight[g, o, c, r])
+    out[b, p, g, o] = activation((acc[pixel(b, p), g, o] + bias) * scale + shift) + residual
+
+Pixel m is point p of image b, all images one after the other, so that a tile of pixels is full
+whatever the shape of an image.  The gradients are those of `conv`, whose indices are affine.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tensorlang.autodiff import gradients
+from tensorlang.domain import RDom
+from tensorlang.func import Func, Input
+from tensorlang.ir.expr import Expr, Operand, Var, as_expr
+from tensorlang.ir.functions import clamp, select
+from tensorlang.ir.types import DType
+from tensorlang.nn.conv import B, C, G, O, b, conv, epilogue, g, o
+from tensorlang.nn.numbers import wide
+from tensorlang.nn.windows import Windows, arranged, spatial, spatial_sizes, within
+from tensorlang.pipeline import Pipeline
+from tensorlang.reductions import sum
+from tensorlang.schedule import Schedule
+
+m = Var("m")
+# The same convolutions with pixels apart, of which gradients are made.
+_apart: dict[Pipeline, Pipeline] = {}
+
+
+def conv_of_pixels(
+    x: DType,
+    weight: DType,
+    bias: DType | None,
+    scale: DType | None,
+    shift: DType | None,
+    residual: DType | None,
+    *,
+    extent: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    channels_last: bool,
+    activation: str,
+) -> Pipeline:
+    """out = activation((conv(x, weight) + bias) * scale + shift) + residual, as `conv`."""
+    windows = Windows(extent, stride, dilation, before, after)
+    shape, w = spatial_sizes(windows.rank), wide(x)
+    X = Input("x", x, arranged(B, [G, C], shape, channels_last))
+    W = Input("weight", weight, [G, O, C, *extent])
+    acc, out = Func("acc"), Func("out")
+    at, r = spatial(windows.rank, "p"), RDom("r", *extent, C)
+    inside, channel = list(r)[:-1], list(r)[-1]
+    counts = windows.counts(shape)
+    image, places = _apart_from(m, counts)
+    taken = windows.points(places, inside)
+    source = arranged(clamp(image, 0, B - 1), [g, channel], taken, channels_last)
+    read = select(within(taken, shape), X[source], 0)
+    acc[m, g, o] = sum(w(read) * w(W[(g, o, channel, *inside)]), over=r)
+    size = arranged(B, [G, O], counts, channels_last)
+    pixel = acc[_pixel(b, at, counts), g, o]
+    inputs, value = epilogue([X, W], pixel, w, (bias, scale, shift), activation)
+    point = arranged(b, [g, o], at, channels_last)
+    if residual is not None:
+        inputs.append(Input("residual", residual, size))
+        value = value + w(inputs[-1][point])
+    out[point] = x(value)
+    made = Pipeline("conv", inputs=inputs, outputs={out: size})
+    _apart[made] = conv(
+        *(x, weight, bias, scale, shift, residual),
+        extent=extent,
+        stride=stride,
+        dilation=dilation,
+        before=before,
+        after=after,
+        channels_last=channels_last,
+        activation=activation,
+    )
+    return made
+
+
+def _pixel(image: Expr, places: Sequence[Var], counts: Sequence[Operand]) -> Expr:
+    """The number of a pixel among all of all images."""
+    number = image
+    for place, count in zip(places, counts, strict=True):
+        number = number * count + place
+    return number
+
+
+def _apart_from(pixel: Expr, counts: Sequence[Operand]) -> tuple[Expr, list[Expr]]:
+    """The image and the places of a pixel: the reverse of `_pixel`."""
+    places: list[Expr] = []
+    whole: Operand = 1
+    for count in reversed(counts):
+        places.insert(0, pixel // whole % count if places else pixel % count)
+        whole = as_expr(count) * whole
+    return pixel // whole, places
+
+
+def derivative(pipeline: Pipeline, wrt: Sequence[str]) -> Pipeline:
+    """The gradients of one that `conv_of_pixels` made."""
+    return gradients(_apart[pipeline], wrt)
+
+
+# The most pixels and channels of a tile, and reduced values of one step; a matrix unit's least.
+_PIXELS, _CHANNELS, _DEPTH, _LEAST = 128, 128, 64, 16
+_STAGES = 4
+
+
+def tiles_of_pixels(
+    pipeline: Pipeline, target: str, sizes: Mapping[str, int] | None = None
+) -> Schedule | None:
+    """On Triton tiles of pixels by channels; one loop over taps and slices of channels.
+
+    blocks of tiles { acc = 0; for taps and slices of channels, loads ahead: acc += dot; out }
+
+    None for another target, and for a gradient.
+    """
+    if target != "triton" or pipeline not in _apart:
+        return None
+    known = sizes or {}
+    schedule = Schedule(pipeline)
+    dims = schedule.state.funcs["out"].dims
+    fused, *places = (v for v in dims if v == "b" or v.startswith("p"))
+    columns = max(_LEAST, min(_CHANNELS, _power_of_two(known.get("O", _CHANNELS))))
+    depth = max(_LEAST, min(_DEPTH, _power_of_two(known.get("C", _DEPTH))))
+    stage = schedule["out"].reorder(fused, *places, "g", "o")
+    for k, place in enumerate(places):
+        stage.fuse(fused, place, f"m{k}")
+        fused = f"m{k}"
+    stage.split(fused, "m_o", "m_i", _PIXELS).split("o", "o_o", "o_i", columns)
+    stage.reorder("g", "m_o", "o_o", "m_i", "o_i").gpu_blocks("g", "m_o", "o_o").gpu_warps(4)
+    stage.vectorize("m_i").vectorize("o_i")
+    made = schedule["acc"].compute_at("out", "o_o").reorder("g", "m", "o")
+    made.vectorize("m").vectorize("o")
+    domain = schedule.state.funcs["acc"].definitions[1].domain
+    taps = [] if domain is None else list(domain.names)
+    update = made.update(0).split(taps[-1], "c_o", "c_i", depth)
+    loop = taps[0]
+    for k, tap in enumerate([*taps[1:-1], "c_o"]):
+        update.fuse(loop, tap, f"k{k}")
+        loop = f"k{k}"
+    update.reorder("g", loop, "m", "o", "c_i").pipeline(loop, _STAGES)
+    for lane in ("m", "o", "c_i"):
+        update.vectorize(lane)
+    return schedule
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()
