@@ -8,6 +8,7 @@ whatever the shape of an image.  The gradients are those of `conv`, whose indice
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tensorlang.autodiff import gradients
 from tensorlang.domain import RDom
@@ -79,6 +80,19 @@ def conv_of_pixels(
     return made
 
 
+def takes(windows: Windows, weight: Any) -> bool:
+    """Whether it suits: more channels than a few, and windows that reach over the edges.
+
+    How many pixels an image then has is plain to be positive, which the tiles need; f64 has no
+    matrix unit.
+
+    Args: weight: a tensor [all outputs, channels of a group, ...].
+    """
+    around = zip(windows.before, windows.after, windows.dilation, windows.extent, strict=True)
+    whole = all(b + a >= d * (n - 1) for b, a, d, n in around)
+    return whole and weight.shape[1] >= _FEW and weight.dtype.itemsize <= _WIDEST
+
+
 def _pixel(image: Expr, places: Sequence[Var], counts: Sequence[Operand]) -> Expr:
     """The number of a pixel among all of all images."""
     number = image
@@ -105,6 +119,8 @@ def derivative(pipeline: Pipeline, wrt: Sequence[str]) -> Pipeline:
 # The most pixels and channels of a tile, and reduced values of one step; a matrix unit's least.
 _PIXELS, _CHANNELS, _DEPTH, _LEAST = 128, 128, 64, 16
 _STAGES = 4
+# Channels of a group from which a dot pays, and bytes of the widest number a dot takes.
+_FEW, _WIDEST = 4, 4
 
 
 def tiles_of_pixels(

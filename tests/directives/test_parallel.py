@@ -11,6 +11,7 @@ from tensorlang import (
     ScheduleError,
     Size,
     Var,
+    cumsum,
     f32,
     i32,
     sum,
@@ -125,3 +126,32 @@ def test_lanes_need_an_extent_that_is_fixed():
     s["f"].split(i, "io", "ii", 4, tail="ragged").vectorize("ii")
     with pytest.raises(ScheduleError, match="lanes-not-constant"):
         Pipeline.of(s.algorithm).lower(s)
+
+
+def running_sum() -> Pipeline:
+    a, k, f = Input("A", f32, [M, K]), RDom("k", K), Func("f")
+    f[i, k] = cumsum(a[i, k], over=k)
+    return Pipeline("running_sum", inputs=[a], outputs={f: [M, K]})
+
+
+@pytest.mark.parametrize("target", ["interpreter", pytest.param("c", marks=pytest.mark.cc)])
+def test_the_innermost_loop_of_a_scan_may_be_lanes(target):
+    s = Schedule(running_sum())
+    s["f"].update().split("k", "ko", "ki", 4).vectorize("ki")
+    assert_equivalent(Pipeline.of(s.algorithm), s, target=target)
+
+
+def test_an_outer_loop_of_a_scan_may_not():
+    s = Schedule(running_sum())
+    s["f"].update().split("k", "ko", "ki", 4)
+    with pytest.raises(ScheduleError, match="carried-dependence"):
+        s["f"].update().vectorize("ko")
+
+
+def test_nor_may_those_of_a_recurrence_that_is_not_associative():
+    a, k, f = Input("A", f32, [M, K]), RDom("k", K), Func("f")
+    f[i, j] = 0.0
+    f[i, k] = f[i, k - 1] * 0.5 + a[i, k]
+    s = Schedule(Pipeline("smooth", inputs=[a], outputs={f: [M, K]}))
+    with pytest.raises(ScheduleError, match="carried-dependence"):
+        s["f"].update().vectorize("k")

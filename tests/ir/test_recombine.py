@@ -8,7 +8,7 @@ from tensorlang.ir.linear import Linear, integer, to_expr, to_linear
 from tensorlang.ir.recombine import recombined
 
 x, y = Var("x"), Var("y")
-N = Size("N")
+M, N = Size("M"), Size("N")
 NONZERO = Facts.none.assume(N >= 1)
 
 COMBINED = [
@@ -19,6 +19,7 @@ COMBINED = [
     (x // N * N + x % N, x, NONZERO),
     (x - x // N * N, x % N, NONZERO),
     (x - x % N, x // N * N, NONZERO),
+    ((x // N // M * M + x // N % M) * N + x % N, x, NONZERO.assume(M >= 1)),
     (x // 8 * 8 + x % 8 + y // 4 * 4 + y % 4, x + y, Facts.none),
     (
         y // 4 * 4 + (y + x // 8 * 8 + x % 8) % 4 - x % 4,

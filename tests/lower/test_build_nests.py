@@ -2,9 +2,12 @@
 
 import numpy as np
 
-from tensorlang import Schedule
+from tensorlang import Func, Input, Pipeline, RDom, Schedule, Size, cumsum, f32
+from tensorlang.ir.stmt import Stage, walk
 from tests.lower.algorithms import i, j, matmul, rows, two_stages
 from tests.lower.between import programs, run, text
+
+M, N = Size("M"), Size("N")
 
 
 def test_every_func_is_at_root_over_all_that_its_consumers_need(golden) -> None:
@@ -38,3 +41,17 @@ def test_an_update_runs_after_the_pure_definition(golden) -> None:
     golden(text(program))
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert np.array_equal(run(pipeline, program, a, a.T)[0], a @ a.T)
+
+
+def test_what_a_scan_replaces_everywhere_is_not_computed_before():
+    x, k, y = Input("x", f32, [M, N]), RDom("k", N), Func("y")
+    y[i, k] = cumsum(x[i, k], over=k)
+    pipeline = Pipeline("running", inputs=[x], outputs={y: [M, N]})
+    program = programs(pipeline, Schedule(pipeline))["build_nests"]
+    assert [s.number for s in walk(program.body) if isinstance(s, Stage)] == [1]
+    part = Func("part")
+    part[i, j] = y[i, j] + y[i, 0]
+    pipeline = Pipeline("part", inputs=[x], outputs={part: [M, N]})
+    program = programs(pipeline, Schedule(pipeline))["build_nests"]
+    stages = [(s.func, s.number) for s in walk(program.body) if isinstance(s, Stage)]
+    assert ("y", 0) in stages

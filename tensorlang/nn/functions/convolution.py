@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorlang.nn import conv as _conv
+from tensorlang.nn import conv_pixels as _pixels
 from tensorlang.nn.functions.arguments import (
     as_batch,
     each,
@@ -13,10 +14,17 @@ from tensorlang.nn.functions.arguments import (
     refused,
 )
 from tensorlang.nn.functions.normalization import affine_of, as_before, by_channel, channelwise
+from tensorlang.nn.windows import Windows
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
 _conv_op = custom_op("tensorlang::conv", _conv.conv, schedules=_conv.implicit_matmul)
+_pixels_op = custom_op(
+    "tensorlang::conv_of_pixels",
+    _pixels.conv_of_pixels,
+    schedules=_pixels.tiles_of_pixels,
+    derivative=_pixels.derivative,
+)
 _transpose_op = custom_op(
     "tensorlang::conv_transpose", _conv.conv_transpose, schedules=_conv.in_whole_rows
 )
@@ -207,12 +215,15 @@ def _convolved(
         how.activation != "none" or any(t is not None for t in given)
     )
     fused = (None,) * 4 if apart else given
-    made = _conv_op(
+    stride, dilation = each(how.stride, how.rank), each(how.dilation, how.rank)
+    windows = Windows(extent, stride, dilation, before, after)
+    op = _pixels_op if x.is_cuda and _pixels.takes(windows, weight) else _conv_op
+    made = op(
         _grouped(batched, how.groups, last),
         weight.reshape(how.groups, -1, *weight.shape[1:]),
         *(_by_group(t, how.groups) for t in fused[:3]),
         None if fused[3] is None else _grouped(fused[3], how.groups, last),
-        *(extent, each(how.stride, how.rank), each(how.dilation, how.rank), before, after),
+        *(extent, stride, dilation, before, after),
         *(last, "none" if apart else how.activation),
     )
     made = _ungrouped(made, how.rank, last, True)
