@@ -16,9 +16,9 @@ from tensorlang.schedule import Schedule
 
 # The longest row that is scanned at once, and the points of a tile of a longer one.
 LONGEST_ROW, _TILE = 16384, 8192
-# Columns of a tile, and elements of it: with two tiles on their way, what one multiprocessor holds.
-_COLUMNS, _TILE_OF_COLUMNS = 64, 8192
-_STAGES = 3
+# Columns of a tile, and elements of it: narrow, so that every multiprocessor has programs, each
+# with three tiles on their way.
+_COLUMNS, _TILE_OF_COLUMNS, _STAGES = 32, 4096, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class ScanShape:
 
 def scan_shape(func: FuncRecord) -> ScanShape | None:
     """The scan that a Func is, where its points can be computed at once."""
-    if len(func.definitions) != 2 or func.definitions[1].domain is None:
+    if len(func.definitions) != 2:
         return None
     update = func.definitions[1]
-    names = [] if update.domain is None else update.domain.names
+    names = () if update.domain is None else update.domain.names
     scanned = [k for k, v in enumerate(update.pure) if v is None]
     if len(names) != 1 or len(scanned) != 1 or scan_over(func.name, update, names[0]) is None:
         return None
@@ -52,7 +52,7 @@ def schedule_scan(schedule: Schedule, extents: Extents, func: FuncRecord, scan: 
         update.split(inner[-1], "columns", "column", width)
         update.split(scan.variable, "tile", "row", max(16, _TILE_OF_COLUMNS // width))
         blocks = [*pure[:-1], "columns"]
-        update.reorder(*blocks, "tile", "row", "column").gpu_blocks(*blocks).gpu_warps(8)
+        update.reorder(*blocks, "tile", "row", "column").gpu_blocks(*blocks).gpu_warps(4)
         update.vectorize("row").vectorize("column").pipeline("tile", _STAGES)
         return
     length = shape[scan.dim]

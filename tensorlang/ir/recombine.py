@@ -52,7 +52,11 @@ def _scaled(form: Linear, atom: Binary, known: Known) -> Linear:
     whole = expanded(expanded(n).times(floordiv(x, n, known)))
     whole = expanded(to_linear(to_expr(whole) * others)) * k
     rest = form.without(atom)
-    return rest - whole + expanded(to_linear(to_expr(x) * others)) * k if _contains(rest, whole) else form
+    return (
+        rest - whole + expanded(to_linear(to_expr(x) * others)) * k
+        if _contains(rest, whole)
+        else form
+    )
 
 
 def _as_remainder(form: Linear, atom: Binary, known: Known) -> Linear:

@@ -1,6 +1,6 @@
-"""A convolution as a matrix product of pixels by channels, on a GPU: one sum over taps and channels.
+"""A convolution as a matrix product of pixels by channels: one sum over taps and channels.
 
-    acc[m, g, o]    = sum(padded[b(m), p(m)*stride + r*dilation - before, g, c] * weight[g, o, c, r])
+    acc[m, g, o]    = sum(x[b(m), p(m)*stride + r*dilation - before, g, c] * weight[g, o, c, r])
     out[b, p, g, o] = activation((acc[pixel(b, p), g, o] + bias) * scale + shift) + residual
 
 Pixel m is point p of image b, all images one after the other, so that a tile of pixels is full

@@ -152,7 +152,7 @@ def in_parts(schedule: Schedule, out: str, total: str, sizes: Mapping[str, int])
 
 # Columns of one warp, 32 bytes a thread, and rows read at once; parts enough to fill a GPU, none of
 # them long.
-_WARP, _LANES_OF_COLUMNS, _ROWS, _PARTS, _LONGEST_PART = 32, 256, 8, 128, 128
+_WARP, _LANES_OF_COLUMNS, _ROWS, _PARTS, _LONGEST_PART = 32, 256, 8, 64, 128
 
 
 def _name_of(e: Expr) -> str:
