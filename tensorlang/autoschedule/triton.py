@@ -121,10 +121,6 @@ class _Kernels:
         for v in lanes:
             row *= shape[v]
         stage = self.schedule[func.name]
-<<<<<<< HEAD
-=======
-        if not blocks:
-            return self._pointwise(func)
         if not lanes:
             # Nothing of the row is kept: it is as long as the longest that is reduced.
             row = max(self._reduced(name) for name in members)

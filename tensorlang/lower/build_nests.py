@@ -62,15 +62,14 @@ def build_nests(plan: Plan) -> Program:
 
 def _is_replaced(plan: Plan, func: FuncRecord) -> bool:
     """Whether a scan gives every point its value, so that nobody sees the pure definition."""
-    domain = None if len(func.definitions) < 2 else func.definitions[1].domain
-    if domain is None:
+    scan = func.definitions[min(1, len(func.definitions) - 1)]
+    if scan.domain is None:
         return False
     shared = {stage for merge in plan.merges for stage in (merge.stage, merge.into)}
     start = plan.nests[func.name, 0]
     if (func.name, 0) in shared or start.variants or start.failing is not None:
         return False
-    scan = func.definitions[1]
-    (name, low, extent), *others = domain.dims
+    (name, low, extent), *others = scan.domain.dims
     found = scan_over(func.name, scan, name)
     if others or found is None or found.begins is None:
         return False

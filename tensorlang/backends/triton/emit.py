@@ -3,13 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-<<<<<<< HEAD
-from tensorlang.backends.triton.dialect import Identifiers
-from tensorlang.backends.triton.emit_expr import ExprPrinter, Frame
-=======
 from tensorlang.backends.triton.dialect import Identifiers, triton_dtype
-from tensorlang.backends.triton.emit_expr import REDUCERS, ExprPrinter, Frame, Text
->>>>>>> 4d4f77c (A scan whose operator is associative runs on a whole tile at once, its prefix carried in registers)
+from tensorlang.backends.triton.emit_expr import REDUCERS, ExprPrinter, Frame
 from tensorlang.backends.triton.limits import Limits
 from tensorlang.backends.triton.masks import Knowledge, with_lane
 from tensorlang.backends.triton.share import walk_tiles
@@ -328,7 +323,7 @@ class _Emitter:
 
     def _combine(self, tile: Combine, depth: int, printer: ExprPrinter) -> None:
         frame = self.kernel.lanes.of(*tile.terms, tile.lane.var)
-        values = [self._whole(term, frame, printer) for term in tile.terms]
+        values = [printer.whole(term, frame) for term in tile.terms]
         given = [*values, str(frame.index(tile.lane))]
         single = tile.op not in self.kernel.combiners
         if single:

@@ -144,11 +144,7 @@ class ExprPrinter:
             case Reduce():
                 inner = self._reduce_frame(e, frame)
                 axis = next(k for k, lane in enumerate(inner) if lane.var is e.lane)
-<<<<<<< HEAD
-                return Text(f"rt.{_REDUCERS[e.op]}({self.whole(e.term, inner)}, {axis})")
-=======
-                return Text(f"rt.{REDUCERS[e.op]}({self.placed(e.term, inner).text}, {axis})")
->>>>>>> 4d4f77c (A scan whose operator is associative runs on a whole tile at once, its prefix carried in registers)
+                return Text(f"rt.{REDUCERS[e.op]}({self.whole(e.term, inner)}, {axis})")
             case Dot():
                 return self._dot(e, frame)
             case Inverse():
