@@ -63,15 +63,15 @@ def build_nests(plan: Plan) -> Program:
 def _is_replaced(plan: Plan, func: FuncRecord) -> bool:
     """Whether a scan gives every point its value, so that nobody sees the pure definition."""
     scan = func.definitions[min(1, len(func.definitions) - 1)]
-    if scan.domain is None:
+    if scan.domain is None or len(scan.domain.dims) != 1:
         return False
     shared = {stage for merge in plan.merges for stage in (merge.stage, merge.into)}
     start = plan.nests[func.name, 0]
     if (func.name, 0) in shared or start.variants or start.failing is not None:
         return False
-    (name, low, extent), *others = scan.domain.dims
+    ((name, low, extent),) = scan.domain.dims
     found = scan_over(func.name, scan, name)
-    if others or found is None or found.begins is None:
+    if found is None or found.begins is None:
         return False
     ends = (low, low + extent - ONE)
     for dim, (v, e) in enumerate(zip(scan.pure, scan.indices, strict=True)):
