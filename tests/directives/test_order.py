@@ -91,7 +91,7 @@ def test_rows_of_a_scan_are_parallel_and_its_steps_are_not():
     s["f"].update().reorder("r", x).parallel(x)
     assert_equivalent(p, s, target="interpreter")
     with pytest.raises(ScheduleError, match="carried-dependence") as caught:
-        s["f"].update().vectorize("r")
+        s["f"].update().parallel("r")
     assert "r = 1 and r = 2 both touch one element of 'f'" in str(caught.value)
 
 
