@@ -110,6 +110,12 @@ GPU = (
     Bar("attention, FlexAttention", ("attention [cf]*",), ("flex",), geomean=1.15),
     Bar("attention, SDPA flash", ("attention [cf]*",), ("flash",), geomean=1.45),
     Bar("attention backward", ("attention backward * S4096 *",), ("flex",), each=1.0),
+    Bar(
+        "attention, a score of its own",
+        ("attention score of rank *", "attention documents *"),
+        ("flex", "compile"),
+        each=1.3,
+    ),
     Bar("decode B1", ("decode B1 *",), ("cudnn",), each=1.1),
     Bar("decode B8", ("decode B8 *",), ("cudnn",), each=1.0),
     Bar("decode B32", ("decode B32 *",), ("cudnn",), each=0.95),

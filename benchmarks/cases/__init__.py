@@ -27,6 +27,7 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "launch": launch.cases,
     "attention": attention.cases,
     "decode": attention.decode_cases,
+    "attention_scores": attention.score_cases,
     "attention_backward": attention.backward_cases,
     "cross_entropy": cross_entropy.cases,
     "norm_backward": backward.cases,

@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 import tensorlang as tl
 from benchmarks.case import Call, Case, Contender, Place
 from benchmarks.cases.matmul import TORCH
-from benchmarks.contenders import eager, ours
+from benchmarks.contenders import compiled, eager, ours
 from tensorlang.errors import InternalError
 from tensorlang.nn.attention import attention
 from tensorlang.nn.attention_backward import attention_gradients, backward
@@ -22,6 +22,8 @@ LENGTHS = (1024, 4096)
 FEATURES = (128, 64)
 BATCHES = (1, 8, 32)
 HEADS, GROUPS, CACHE = 32, 4, 8192
+# Features of what a score of few features multiplies.
+RANK = 32
 # Queries, slices of keys, warps and stages of a tile.
 TILES = ((128, 64, 8, 3), (128, 128, 8, 2), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2))
 TILES_BACKWARD = (
@@ -108,6 +110,98 @@ def _decode(place: Place, batch: int, keys: int) -> Case:
         bytes=2.0 * 2 * batch * shared * keys * features,
         quick=True,
     )
+
+
+def score_cases(place: Place) -> list[Case]:
+    """What templates do not know: a reduction in the score, and documents packed into one."""
+    return [_relative(place), _documents(place)]
+
+
+def _relative(place: Place) -> Case:
+    """score + sum over r of u[h, i, r]*w[h, j, r]: of where a query and a key stand."""
+    batch, heads, length, features = (1, 2, 24, 16) if place.dry else (4, HEADS, 4096, 128)
+
+    def made() -> Any:
+        dtype = getattr(tl, place.half)
+        u, w = (tl.Input(n, dtype, [tl.Size("G"), tl.Size(m), RANK]) for n, m in ("uM", "wN"))
+        r = tl.RDom("r", RANK)
+
+        def change(score: Any, at: Any) -> Any:
+            places = u[at.head, at.query, r], w[at.head, at.key, r]
+            return score + tl.sum(tl.f32(places[0]) * tl.f32(places[1]), over=r)
+
+        pipeline = _pipeline(place, features, score=change, inputs=[u, w])
+        return pipeline, flash(pipeline, "triton", **({"slices": 16} if place.dry else {}))
+
+    def plain(q: Any, k: Any, v: Any, u: Any, w: Any) -> Any:
+        return ((q @ k.mT) * features**-0.5 + u @ w.mT).softmax(-1) @ v
+
+    shape, places = (batch, heads, length, features), (heads, length, RANK)
+    half = TORCH[place.half]
+    peers = () if place.dry else compiled(plain)
+    return Case(
+        name=f"attention score of rank {RANK} S{length} D{features} {place.half}",
+        inputs=lambda at: (
+            *_inputs(at, shape, shape),
+            at.randn(*places, dtype=half),
+            at.randn(*places, dtype=half, scale=0.5),
+        ),
+        reference=lambda q, k, v, u, w: torch.cat(
+            [plain(*(t[n : n + 1].double() for t in (q, k, v)), u.double(), w.double())
+             for n in range(batch)]
+        ),
+        contenders=(ours(made), eager(plain, "eager"), *peers),
+        flops=4.0 * batch * heads * length * length * (features + RANK / 2),
+        quick=True,
+    )  # fmt: skip
+
+
+def _documents(place: Place) -> Case:
+    """Sequences packed into one: a query sees the keys of its own document."""
+    batch, heads, length, features = (1, 2, 24, 16) if place.dry else (4, HEADS, 4096, 128)
+    longest = 10 if place.dry else 1024
+
+    def ranges(at: Place) -> tuple[Any, Any, Any]:
+        random = torch.Generator().manual_seed(at.seed)
+        ends = torch.randint(1, longest, (batch, length), generator=random).cumsum(1)
+        ids = torch.searchsorted(ends, torch.arange(length).expand(batch, length), right=True)
+        last = ends.gather(1, ids).clamp(max=length)
+        first = torch.where(ids > 0, ends.gather(1, (ids - 1).clamp(min=0)), 0)
+        return tuple(t.int().to(at.device) for t in (first, last, ids))  # type: ignore[return-value]
+
+    def made() -> Any:
+        pipeline = _pipeline(place, features, first=tl.i32, last=tl.i32)
+        return pipeline, flash(pipeline, "triton", **({"slices": 16} if place.dry else {}))
+
+    def plain(q: Any, k: Any, v: Any, first: Any, last: Any, ids: Any) -> Any:
+        same = (ids[:, :, None] == ids[:, None, :])[:, None]
+        return sdpa(q, k, v, attn_mask=same)
+
+    def exact(q: Any, k: Any, v: Any, *rest: Any) -> Any:
+        parts = zip(q, k, v, *rest, strict=True)
+        return torch.cat([plain(*(t[None].double() for t in p[:3]), *(t[None] for t in p[3:]))
+                          for p in parts])  # fmt: skip
+
+    shape = (batch, heads, length, features)
+    peers = () if place.dry else (*compiled(plain), Contender("flex", _flex_documents))
+    return Case(
+        name=f"attention documents S{length} D{features} {place.half}",
+        inputs=lambda at: (*_inputs(at, shape, shape), *ranges(at)),
+        reference=exact,
+        contenders=(ours(made, view=lambda inputs: inputs[:5]), eager(plain), *peers),
+        quick=True,
+    )
+
+
+def _flex_documents(inputs: Sequence[Any]) -> Call:
+    q, k, v, _, _, ids = inputs
+
+    def same(b: Any, h: Any, query: Any, key: Any) -> Any:
+        return ids[b, query] == ids[b, key]
+
+    mask = create_block_mask(same, q.shape[0], None, q.shape[2], k.shape[2], device=q.device)
+    call: Any = torch.compile(flex_attention, dynamic=False)
+    return lambda: call(q, k, v, block_mask=mask)
 
 
 def backward_cases(place: Place) -> list[Case]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Literal, cast
 
+from tensorlang.algorithm import FuncRecord
 from tensorlang.ir.expr import Const, Size
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.types import index
@@ -216,3 +217,18 @@ def _tiles(
     schedule["dot"].update(0).vectorize(row).vectorize("j").vectorize("e")
     for name in between:
         schedule[name].vectorize(row).vectorize("j")
+    for f in schedule.algorithm.funcs:
+        # A reduction in a score.
+        if not f.is_pure and f.name not in (*members, "dot") and not f.name.startswith("out"):
+            _tile_of_reduction(schedule, f, (row, "j"))
+
+
+def _tile_of_reduction(schedule: Schedule, f: FuncRecord, lanes: Sequence[str]) -> None:
+    """A tile over those of the lanes that the Func has, and the points that it reduces."""
+    own = [lane for lane in lanes if lane in f.dims]
+    domain = f.definitions[1].domain
+    reduced = [] if domain is None else domain.names
+    for lane in own:
+        schedule[f.name].vectorize(lane)
+    for lane in (*own, *reduced):
+        schedule[f.name].update(0).vectorize(lane)
