@@ -70,6 +70,8 @@ def attention(
     last: DType | None = None,
     sinks: DType | None = None,
     table: DType | None = None,
+    key_scales: DType | None = None,
+    value_scales: DType | None = None,
     *,
     features: int,
     values: int,
@@ -94,6 +96,8 @@ def attention(
         sinks: [heads], a score that takes weight and gives no value.
         table: [B, T]; keys lie in pages, K and V are [P, G, page, ...], and page t of batch b is
             table[b, t].
+        key_scales, value_scales: [G]; what the keys and values of a head are multiplied by, such as
+            those of 8 bits, which products take in the dtype of Q.
         groups: how many of the heads of Q share one of K and V.
         causal: "top_left": key <= query; "bottom_right": the last query sees the last key; "".
         left, right: how many keys before and after a query it sees; -1: all.
@@ -108,10 +112,15 @@ def attention(
     arguments.inputs += [Q, K, V]
     place = Place(b, h, i, j, Q, K)
     own = None if score is None else partial(_applied, score, place)
-    change = _score(arguments, w, (bias, slopes, documents), keys, groups, softcap, own)
+    extra = (bias, slopes, documents)
+    change = _score(arguments, w, extra, keys, groups, softcap, own)
     starts, ends = arguments.add("first", first, [B, M]), arguments.add("last", last, [B, M])
     sink = arguments.add("sinks", sinks, [G * groups])
     pages = arguments.add("table", table, [B, T])
+    key_scale, value_scale = (
+        arguments.add(name, dtype, [G])
+        for name, dtype in (("key_scales", key_scales), ("value_scales", value_scales))
+    )
 
     def at(array: Input, key: Operand, column: Operand) -> Expr:
         """An element of K or V."""
@@ -126,11 +135,16 @@ def attention(
     names = ["dot", "score", "top", "level", "weight", "total", "out"]
     dot, scores, top, level, weight, total, out = map(Func, names)
     e, r0, r1, r2 = RDom("e", features), over("r0"), over("r1"), over("r2")
-    dot[b, h, i, j] = sum(w(Q[b, h, i, e]) * w(at(K, j, e)), over=e)
-    if change is not None:
-        scores[b, h, i, j] = change(dot[b, h, i, j] * scale)
+    near_k, near_v = (q if dtype.bits < q.bits else dtype for dtype in (k, v))
+    dot[b, h, i, j] = sum(w(Q[b, h, i, e]) * w(near_k(at(K, j, e))), over=e)
+    scaled = dot[b, h, i, j] * scale
+    if key_scale is not None:
+        scaled = scaled * w(key_scale[h // groups])
+    is_changed = change is not None or key_scale is not None
+    if is_changed:
+        scores[b, h, i, j] = scaled if change is None else change(scaled)
     # A score that is only scaled keeps its scale for the exponent, where it costs nothing.
-    value, unit = (dot, scale) if change is None else (scores, 1.0)
+    value, unit = (scores, 1.0) if is_changed else (dot, scale)
     steep = unit * log2(euler)
     top[b, h, i] = max(value[b, h, i, r0], over=r0, initial=-inf)
     highest = top[b, h, i] if sink is None else _larger(top[b, h, i], w(sink[h]) / unit)
@@ -138,12 +152,15 @@ def attention(
     shift = level[b, h, i]
     weight[b, h, i, j] = exp2(fma(value[b, h, i, j], w(steep), -shift))
     total[b, h, i] = sum(weight[b, h, i, r1], over=r1)
-    narrow = v if v.bits < 32 else w
-    summed = sum(w(narrow(weight[b, h, i, r2])) * w(at(V, r2, d)), over=r2)
+    narrow = near_v if near_v.bits < 32 else w
+    summed = sum(w(narrow(weight[b, h, i, r2])) * w(near_v(at(V, r2, d))), over=r2)
     whole = total[b, h, i]
     if sink is not None:
         whole = whole + exp2(w(sink[h]) * log2(euler) - shift)
-    out[b, h, i, d] = q(select(total[b, h, i] == 0, 0, summed * (1.0 / whole)))
+    mean = summed * (1.0 / whole)
+    if value_scale is not None:
+        mean = mean * w(value_scale[h // groups])
+    out[b, h, i, d] = q(select(total[b, h, i] == 0, 0, mean))
     shape = [B, G * groups, M, values]
     return Pipeline("attention", inputs=[*arguments.inputs, *inputs], outputs={out: shape})
 
@@ -159,6 +176,8 @@ def masked_attention(
     last: DType | None,
     sinks: DType | None,
     table: DType | None,
+    key_scales: DType | None,
+    value_scales: DType | None,
     *,
     features: int,
     values: int,
@@ -171,7 +190,7 @@ def masked_attention(
     page: int,
 ) -> Pipeline:
     """`attention` without definitions of the caller's: what an operator of torch is made of."""
-    extra = (bias, slopes, documents, first, last, sinks, table)
+    extra = (bias, slopes, documents, first, last, sinks, table, key_scales, value_scales)
     return attention(
         q,
         k,

@@ -218,8 +218,7 @@ def _tiles(
     for name in between:
         schedule[name].vectorize(row).vectorize("j")
     for f in schedule.algorithm.funcs:
-        # A reduction in a score.
-        if not f.is_pure and f.name not in (*members, "dot") and not f.name.startswith("out"):
+        if f.home == "score" and not f.is_pure:
             _tile_of_reduction(schedule, f, (row, "j"))
 
 
@@ -227,7 +226,7 @@ def _tile_of_reduction(schedule: Schedule, f: FuncRecord, lanes: Sequence[str]) 
     """A tile over those of the lanes that the Func has, and the points that it reduces."""
     own = [lane for lane in lanes if lane in f.dims]
     domain = f.definitions[1].domain
-    reduced = [] if domain is None else domain.names
+    reduced = () if domain is None else domain.names
     for lane in own:
         schedule[f.name].vectorize(lane)
     for lane in (*own, *reduced):

@@ -300,6 +300,8 @@ def attention(
     last: Tensor | None = None,
     sinks: Tensor | None = None,
     table: Tensor | None = None,
+    key_scales: Tensor | None = None,
+    value_scales: Tensor | None = None,
     scale: float | None = None,
     causal: str = "",
     window: tuple[int, int] = (-1, -1),
@@ -314,17 +316,21 @@ def attention(
         first, last: (batch, M); query i sees keys first[i], ..., last[i] - 1.
         sinks: (heads,), a score that takes weight and gives no value.
         table: (batch, pages); key and value are then pages, (pages, heads, page, features).
+        key_scales, value_scales: (heads of key,); what they are multiplied by: both may be of 8
+            bits.
         causal: "top_left", "bottom_right" or "".
         window: how many keys before and after a query it sees; -1: all.
         softcap: c * tanh(score / c), where not 0.
     """
-    query, key, value = (in_autocast(t) for t in (query, key, value))
+    query, key, value = (
+        t if t.dtype.itemsize == 1 else in_autocast(t) for t in (query, key, value)
+    )
     q, k, v = (t.reshape(-1, *_as_heads(t).shape[-3:]) for t in (query, key, value))
     if bias is not None:
         bias = bias.expand(*query.shape[:-1], key.shape[-2])
         bias = bias.reshape(-1, *_as_heads(bias).shape[-3:])
     made = _attention_op(
-        *(q, k, v, bias, slopes, documents, first, last, sinks, table),
+        *(q, k, v, bias, slopes, documents, first, last, sinks, table, key_scales, value_scales),
         q.shape[-1],
         v.shape[-1],
         q.shape[1] // k.shape[1],

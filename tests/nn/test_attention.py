@@ -4,7 +4,18 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention as reference
 
-from tensorlang import DefinitionError, Input, RDom, Size, f32, i64, sum
+from tensorlang import (
+    DefinitionError,
+    Input,
+    RDom,
+    Size,
+    Target,
+    bf16,
+    f8e4m3,
+    f32,
+    i64,
+    sum,
+)
 from tensorlang.nn import functional as ours
 from tensorlang.nn.attention import attention
 from tensorlang.nn.attention_schedules import decode, flash
@@ -176,6 +187,25 @@ def test_parts_of_the_keys_in_a_poisoned_buffer(length):
     found = kernel(q, k, v, torch.tensor([[length]]))
     want = exact(q, k[:, :, :length], v[:, :, :length])
     torch.testing.assert_close(found.double(), want, atol=2e-6, rtol=2e-5)
+
+
+@pytest.mark.parametrize("kept", [torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.parametrize("m", [1, M])
+def test_a_cache_of_8_bits_is_scaled_by_head(kept, m):
+    q, k, v = qkv(heads=2, m=m, dtype=torch.bfloat16)
+    scales = torch.tensor([0.5, 2.0]), torch.tensor([4.0, 0.25])
+    k, v = k.to(kept), v.to(kept)
+    found = ours.attention(q, k, v, key_scales=scales[0], value_scales=scales[1])
+    k, v = (t.double() * scale[:, None, None] for t, scale in zip((k, v), scales, strict=True))
+    torch.testing.assert_close(found.double(), exact(q, k, v), atol=2e-2, rtol=2e-2)
+
+
+def test_a_cache_of_8_bits_is_multiplied_by_the_matrix_unit():
+    given = {"features": 128, "values": 128, "groups": 4, "scale": 128**-0.5}
+    p = attention(bf16, f8e4m3, f8e4m3, key_scales=f32, value_scales=f32, **given)
+    text = p.compile(decode(p, "triton"), Target("triton", arch="sm_90")).source
+    assert text.count("tl.dot(") == 2
+    assert text.count("tl.atomic_add(") == 1
 
 
 def test_what_torch_takes_and_this_does_not_is_refused():
