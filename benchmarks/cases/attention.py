@@ -34,8 +34,8 @@ TILES_BACKWARD = (
     (128, 128, 8, 2),
 )
 # Slices, warps and stages of a program that decodes; and how much longer its part may be.
-SLICES = ((64, 4, 4), (64, 8, 3), (128, 4, 2), (128, 8, 2), (32, 4, 4), (32, 2, 4))
-LONGER = (0.25, 0.5, 2)
+SLICES = ((64, 4, 4), (128, 4, 2), (32, 4, 4))
+LONGER = (0.5, 2)
 
 
 def cases(place: Place) -> list[Case]:
@@ -88,7 +88,8 @@ def _decode(place: Place, batch: int, keys: int) -> Case:
     def contender(variant: str = "", **options: Any) -> Contender:
         def made() -> Any:
             pipeline = _pipeline(place, features, groups=groups)
-            return pipeline, decode(pipeline, "triton", **{"part": part, **options})
+            given = {"part": part, "parts": keys // part, **options}
+            return pipeline, decode(pipeline, "triton", **given)
 
         return ours(made, variant)
 
@@ -96,8 +97,13 @@ def _decode(place: Place, batch: int, keys: int) -> Case:
     variants = [
         contender("by {} w{} s{}".format(*t), **dict(zip(names, t, strict=True))) for t in SLICES
     ]
-    variants += [contender(f"parts of {int(n * part)}", part=int(n * part)) for n in LONGER]
+    variants += [
+        contender(f"parts of {int(n * part)}", part=int(n * part), parts=keys // int(n * part))
+        for n in LONGER
+    ]
+    variants.append(contender("16 at a time", parts=0))
     variants.append(contender("merged by a kernel", merge="kernel"))
+    variants.append(contender("dependent", dependent=True))
     if not place.tune:
         variants = []
     usual = {"slices": 16} if place.dry else {}

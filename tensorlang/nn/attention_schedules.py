@@ -14,8 +14,10 @@ from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 
 # Of few queries: the programs that fill a GPU (two on a multiprocessor of an H200, a power of two),
-# and the least keys that are worth one.
-PROGRAMS, SHORTEST_PART = 256, 128
+# and the least keys that are worth one: the more parts there are, the longer merging them takes.
+PROGRAMS, SHORTEST_PART = 256, 512
+# Partial results of so many parts fit the registers of a program.
+_MERGED_AT_ONCE = 16
 
 
 # Up to so many queries each has programs of its own, which share out the keys.
@@ -27,7 +29,8 @@ def attend(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedul
     if pipeline.algorithm.name == "attention_gradients":
         return backward(pipeline, target)
     if 0 < sizes.get("M", 0) <= FEW_QUERIES:
-        return decode(pipeline, target, part=part_of(sizes))
+        part = part_of(sizes)
+        return decode(pipeline, target, part=part, parts=-(-sizes.get("N", 0) // part))
     return flash(pipeline, target)
 
 
@@ -107,7 +110,9 @@ def decode(
     slices: int = 0,
     warps: int = 4,
     stages: int = 3,
+    parts: int = 0,
     merge: Literal["kernel", "last"] = "last",
+    dependent: bool = False,
 ) -> Schedule | None:
     """Every program some keys, for the heads of Q that share them; the last one merges the parts.
 
@@ -121,7 +126,9 @@ def decode(
     Args:
         part, slices: the keys of a program, and those that it takes at a time.
         warps, stages: of a program, and of its loop.
+        parts: about how many there are, where that is known: few are merged at one time.
         merge: whether the last program to arrive merges, or a kernel of its own.
+        dependent: whether it starts while the kernel before it ends.
     """
     if target != "triton" or pipeline.algorithm.name != "attention":
         return flash(pipeline, target)
@@ -129,9 +136,11 @@ def decode(
     schedule["out_sum"].update(0).split("r2", "part", "rp", part)
     schedule["top"].rolling_update("out_sum", "part")
     partial = schedule["out_sum"].update(0).rfactor("part", "u", merge=merge)
-    parts = schedule["out_sum_u_all"].compute_root().split("h", "g", "hi", _groups(pipeline))
-    parts.reorder("b", "g", "i", "u", "hi", "d").gpu_blocks("b", "g", "i", "u").gpu_warps(warps)
-    parts.vectorize("hi").vectorize("d")
+    whole = schedule["out_sum_u_all"].compute_root().split("h", "g", "hi", _groups(pipeline))
+    whole.reorder("b", "g", "i", "u", "hi", "d").gpu_blocks("b", "g", "i", "u").gpu_warps(warps)
+    whole.vectorize("hi").vectorize("d")
+    if dependent:
+        whole.gpu_dependent_launch()
     step = schedule[partial].compute_at("out_sum_u_all", "u").update(0)
     step.split("rp", "ro", "ri", slices or _slices(pipeline))
     step.reorder("ro", "u", "b", "h", "i", "d", "ri").pipeline("ro", stages)
@@ -147,8 +156,12 @@ def decode(
         schedule[name].compute_at("out", "i").vectorize("h")
         schedule[name].update(0).vectorize("h").vectorize("part")
     summed = schedule["out_sum"].compute_at("out", "i").vectorize("h").vectorize("d").update(0)
-    summed.split("part", "po", "pi", 16).reorder("po", "b", "h", "i", "d", "pi")
-    summed.vectorize("h").vectorize("d").vectorize("pi")
+    if 0 < parts <= _MERGED_AT_ONCE:
+        summed.reorder("b", "h", "i", "d", "part").vectorize("part")
+    else:
+        summed.split("part", "po", "pi", _MERGED_AT_ONCE).reorder("po", "b", "h", "i", "d", "pi")
+        summed.vectorize("pi")
+    summed.vectorize("h").vectorize("d")
     return schedule
 
 

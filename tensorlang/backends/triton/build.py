@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from tensorlang.backends.triton.context import Making, Outside, Place, Register
 from tensorlang.backends.triton.copies import original
+from tensorlang.backends.triton.early import reads_first
 from tensorlang.backends.triton.masks import Knowledge, conjunction, conjuncts, with_lane
 from tensorlang.backends.triton.match_reductions import serial_reductions
 from tensorlang.backends.triton.match_scans import scans_in
@@ -173,7 +174,8 @@ class _Builder:
             self.making.out.append(Write(at, Const(0, i32), None))
             self.visit(last.body, place, 0)
         arrived = Compare("eq", Var(before), simplify(parts.extent - 1))
-        self.making.out.append(Branch(arrived, tuple(body)))
+        merge = reads_first(body, self.making.mutable, self.making.expand)
+        self.making.out.append(Branch(arrived, merge))
 
     def visit(self, stmt: Stmt, place: Place, stage: int) -> None:
         """Append what `stmt` becomes; `stage` is the number of the stage around it."""
