@@ -46,7 +46,8 @@ def reads_first(
             mask = None if tile.mask is None else expand(tile.mask)
             key = (tile.at.pointer, tuple(map(expand, tile.at.offsets)), mask)
             value = known.setdefault(key, Var(tile.name, tile.at.dtype))
-            early.append(tile if value.free == {tile.name} else Bind(tile.name, value))
+            is_first = value is Var(tile.name, tile.at.dtype)
+            early.append(tile if is_first else Bind(tile.name, value))
         else:
             late.append(tile)
             for inner in walk_tiles((tile,)):
