@@ -109,7 +109,7 @@ GPU = (
     Bar("attention, cuDNN", ("attention [cf]*",), ("cudnn",), each=0.76, geomean=0.84),
     Bar("attention, FlexAttention", ("attention [cf]*",), ("flex",), geomean=1.15),
     Bar("attention, SDPA flash", ("attention [cf]*",), ("flash",), geomean=1.45),
-    Bar("attention backward", ("attention backward * S4096 *",), ("flex",), each=1.0),
+    Bar("attention backward", ("attention backward * S4096 D128 *",), ("flex",), each=1.0),
     Bar(
         "attention, a score of its own",
         ("attention score of rank *", "attention documents *"),

@@ -13,9 +13,8 @@ import tensorlang as tl
 from benchmarks.case import Call, Case, Contender, Place
 from benchmarks.cases.matmul import TORCH
 from benchmarks.contenders import compiled, eager, ours
-from tensorlang.errors import InternalError
 from tensorlang.nn.attention import attention
-from tensorlang.nn.attention_backward import attention_gradients, backward
+from tensorlang.nn.attention_backward import Tile, attention_gradients, backward
 from tensorlang.nn.attention_schedules import decode, flash, part_of
 
 LENGTHS = (1024, 4096)
@@ -26,12 +25,12 @@ HEADS, GROUPS, CACHE = 32, 4, 8192
 RANK = 32
 # Queries, slices of keys, warps and stages of a tile.
 TILES = ((128, 64, 8, 3), (128, 128, 8, 2), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2))
+# Rows, steps, warps and stages of a tile of keys, and of queries.
 TILES_BACKWARD = (
-    (64, 128, 8, 2),
-    (128, 64, 8, 2),
-    (64, 64, 8, 2),
-    (64, 32, 4, 3),
-    (128, 128, 8, 2),
+    ((64, 64, 4, 2), (128, 32, 8, 3)),
+    ((128, 64, 8, 2), (128, 64, 8, 3)),
+    ((64, 128, 4, 2), (64, 64, 4, 3)),
+    ((64, 32, 4, 3), (64, 128, 4, 2)),
 )
 # Slices, warps and stages of a program that decodes; and how much longer its part may be.
 SLICES = ((64, 4, 4), (128, 4, 2), (32, 4, 4))
@@ -211,30 +210,31 @@ def _flex_documents(inputs: Sequence[Any]) -> Call:
 
 
 def backward_cases(place: Place) -> list[Case]:
-    lengths = (24,) if place.dry else LENGTHS
-    return [_backward(place, n, is_causal) for n in lengths for is_causal in (True, False)]
+    shapes = [(24, 16)] if place.dry else [(n, d) for d in FEATURES for n in LENGTHS]
+    return [_backward(place, *shape, is_causal) for shape in shapes for is_causal in (True, False)]
 
 
-def _backward(place: Place, length: int, is_causal: bool) -> Case:
-    """Gradients of queries, keys and values; ours find what torch has kept of each row again."""
-    batch, heads, features = (1, 2, 16) if place.dry else (4, HEADS, 128)
+def _backward(place: Place, length: int, features: int, is_causal: bool) -> Case:
+    """Gradients of queries, keys and values, from what the forward pass has kept."""
+    batch, heads = (1, 2) if place.dry else (4, HEADS)
+    causal = "top_left" if is_causal else ""
 
     def contender(variant: str = "", **options: Any) -> Contender:
-        def made() -> Any:
-            forward = _pipeline(place, features, causal="top_left" if is_causal else "")
+        def prepare(inputs: Sequence[Any]) -> Call:
+            *tensors, slopes = inputs
+            forward = _pipeline(place, features, causal=causal, kept=True)
+            kept = forward.compile(flash(forward, "triton"), "triton")(*tensors)
             gradient = attention_gradients(forward, ["q", "k", "v"])
-            schedule = backward(gradient, "triton", **options)
-            if schedule is None:
-                raise InternalError("16-bit floats have tiles")
-            return gradient, schedule
+            kernel = gradient.compile(backward(gradient, "triton", **options), "triton")
+            return lambda: kernel(*tensors, *kept, slopes)
 
-        return ours(made, variant)
+        return Contender(f"tensorlang {variant}".strip(), prepare)
 
-    usual = {"queries": 16, "keys": 16} if place.dry else {}
-    names = ("queries", "keys", "warps", "stages")
+    usual = {"keys": Tile(16, 16, 4, 2), "queries": Tile(16, 16, 4, 2)} if place.dry else {}
     tuned = TILES_BACKWARD if place.tune else ()
     variants = [
-        contender("{}x{} w{} s{}".format(*t), **dict(zip(names, t, strict=True))) for t in tuned
+        contender(f"{keys} {queries}", keys=Tile(*keys), queries=Tile(*queries))
+        for keys, queries in tuned
     ]
     shape = (batch, heads, length, features)
     pairs = length * length / (2 if is_causal else 1)
@@ -249,7 +249,7 @@ def _backward(place: Place, length: int, is_causal: bool) -> Case:
             *(_gradient_of(peer) for peer in _peers(place, is_causal)),
         ),
         flops=10.0 * batch * heads * pairs * features,
-        quick=length == LENGTHS[-1] or place.dry,
+        quick=(length, features) == (LENGTHS[-1], FEATURES[0]) or place.dry,
     )
 
 

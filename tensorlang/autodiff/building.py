@@ -9,23 +9,37 @@ from tensorlang.autodiff.derivatives import adjoint_dtype
 from tensorlang.autodiff.placing import Contribution, Gather, Update, fresh_name, place
 from tensorlang.autodiff.renaming import renamed_reads
 from tensorlang.autodiff.space import Axis, vars_of
+from tensorlang.autodiff.support import is_safe, support_of, without
 from tensorlang.autodiff.sweep import FALSE, TRUE, Guarded, adjoints_of, all_of, whole
 from tensorlang.ir.expr import Const, Expr, Load, cast
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.types import DType
+from tensorlang.ir.walk import substitute
 from tensorlang.span import Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjoint:
-    """Where the adjoint of each component is read: a buffer, a component of it, its dtype."""
+    """Where the adjoint of each component is read: a buffer, a component of it, its dtype.
+
+    Args: support: conditions on `dims`; where one does not hold, the adjoint is 0, whatever the
+        buffer has there.
+    """
 
     sources: Mapping[int, tuple[str, int, DType]]
+    dims: tuple[str, ...] = ()
+    support: tuple[Expr, ...] = ()
 
     def at(self, component: int, indices: Sequence[Expr]) -> Expr:
         """The adjoint of an element."""
+        return whole(self.bar(component, indices))
+
+    def bar(self, component: int, indices: Sequence[Expr]) -> Guarded:
+        """The adjoint of an element, where it is not 0."""
         buffer, part, dtype = self.sources[component]
-        return cast(adjoint_dtype(dtype), Load(buffer, tuple(indices), part, dtype))
+        value = cast(adjoint_dtype(dtype), Load(buffer, tuple(indices), part, dtype))
+        here = dict(zip(self.dims, indices, strict=False))
+        return Guarded(tuple(substitute(c, here) for c in self.support), value)
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +52,7 @@ class Building:
     """
 
     algorithm: Algorithm
-    regions: Mapping[str, tuple[Axis, ...]]
+    regions: dict[str, tuple[Axis, ...]]
     wanted: frozenset[str]
     kept_in: Mapping[str, DType]
     taken: set[str]
@@ -105,15 +119,23 @@ class Building:
         contributions: Sequence[Contribution],
         keep: DType | None,
         span: Span | None,
+        *,
+        is_whole: bool = True,
     ) -> Adjoint:
         """The Func `name` over `target` that sums the contributions.
 
         Args:
             dtypes: of the components of what this is the adjoint of.
             keep: the dtype of the Func, where it is narrower than that of the sum.
+            is_whole: whether it is read as it is, also where it is 0.
         """
         components = sorted({c.component for c in contributions})
-        placed = [place(c, target, frozenset(self.taken)) for c in contributions]
+        found = (place(c, target, frozenset(self.taken)) for c in contributions)
+        placed = [p for p in found if p is not None]
+        support = () if is_whole else support_of(placed, target)
+        if support and is_safe(placed, support, target, self.regions):
+            placed = [without(p, support) for p in placed]
+        self.regions[name] = target
         gathers = [p for p in placed if isinstance(p, Gather)]
         updates = [p for p in placed if isinstance(p, Update)]
         wide = tuple(adjoint_dtype(dtypes[c]) for c in components)
@@ -138,7 +160,7 @@ class Building:
             values = tuple(cast(t, e) for t, e in zip(narrow, loads, strict=True))
             rounded = (Definition(indices, values, dims, span=span),)
             self.add(FuncRecord(name, dims, narrow, rounded, span=span))
-        return Adjoint({c: (name, k, narrow[k]) for k, c in enumerate(components)})
+        return Adjoint({c: (name, k, narrow[k]) for k, c in enumerate(components)}, dims, support)
 
 
 def _total(parts: Iterable[Guarded], dtype: DType) -> Expr:

@@ -77,9 +77,18 @@ def _sub(e: Binary, bar: Expr) -> _Shares:
     yield Share(e.b, -bar)
 
 
+def _times(bar: Expr, factor: Expr) -> Expr:
+    """The product; (x * c) * d with constants c and d is one multiplication."""
+    if isinstance(factor, Const) and isinstance(bar, Binary) and bar.op == "mul":
+        known = bar.b
+        if isinstance(known, Const) and known.dtype is factor.dtype:
+            return bar.a * Const(float(known.value) * float(factor.value), factor.dtype)
+    return bar * factor
+
+
 def _mul(e: Binary, bar: Expr) -> _Shares:
-    yield Share(e.a, bar * _up(e.b))
-    yield Share(e.b, bar * _up(e.a))
+    yield Share(e.a, _times(bar, _up(e.b)))
+    yield Share(e.b, _times(bar, _up(e.a)))
 
 
 def _div(e: Binary, bar: Expr) -> _Shares:
@@ -110,7 +119,6 @@ _BINARY: dict[str, Callable[[Binary, Expr], _Shares]] = {
 # The derivative of a function of one argument, from its argument and its value.
 _DERIVATIVES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "exp": lambda a, y: y,
-    "exp2": lambda a, y: y * math.log(2),
     "log2": lambda a, y: 1 / (a * math.log(2)),
     "rsqrt": lambda a, y: -0.5 * (y * y * y),
     "sin": lambda a, y: Call("cos", (a,), a.dtype),
@@ -120,13 +128,17 @@ _DERIVATIVES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "sigmoid": lambda a, y: (1 - y) * y,
 }
 # The cheap forms have the derivative of what they approximate.
-for _name in ("tanh", "exp2", "erf"):
+for _name in ("tanh", "erf"):
     _DERIVATIVES[f"approx.{_name}"] = _DERIVATIVES[_name]
 _DERIVATIVES["approx.rcp"] = lambda a, y: -(y * y)
 
 
 def _of_one(e: Call, bar: Expr) -> _Shares:
     yield Share(e.args[0], bar * _DERIVATIVES[e.function](_up(e.args[0]), _up(e)))
+
+
+def _exp2(e: Call, bar: Expr) -> _Shares:
+    yield Share(e.args[0], _times(bar * _up(e), Const(math.log(2), bar.dtype)))
 
 
 def _sqrt(e: Call, bar: Expr) -> _Shares:
@@ -148,8 +160,8 @@ def _abs(e: Call, bar: Expr) -> _Shares:
 
 def _fma(e: Call, bar: Expr) -> _Shares:
     a, b, c = e.args
-    yield Share(a, bar * _up(b))
-    yield Share(b, bar * _up(a))
+    yield Share(a, _times(bar, _up(b)))
+    yield Share(b, _times(bar, _up(a)))
     yield Share(c, bar)
 
 
@@ -166,5 +178,6 @@ def _pow(e: Call, bar: Expr) -> _Shares:
 # `floor ceil round isnan isinf random_uniform` are constant almost everywhere.
 _CALLS: dict[str, Callable[[Call, Expr], _Shares]] = {
     **dict.fromkeys(_DERIVATIVES, _of_one),
+    **dict.fromkeys(("exp2", "approx.exp2"), _exp2),
     "abs": _abs, "fma": _fma, "log": _log, "pow": _pow, "sqrt": _sqrt,
 }  # fmt: skip

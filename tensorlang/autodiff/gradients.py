@@ -7,7 +7,7 @@ from tensorlang.algorithm import Algorithm, FuncRecord, InputRecord, reads_of
 from tensorlang.autodiff.building import Adjoint, Building
 from tensorlang.autodiff.placing import Contribution, fresh_name
 from tensorlang.autodiff.renaming import rename_funcs
-from tensorlang.autodiff.space import Axis, regions_of, vars_of
+from tensorlang.autodiff.space import Axis, box, regions_of, vars_of
 from tensorlang.autodiff.sweep import Guarded
 from tensorlang.autodiff.updates import reverse_func
 from tensorlang.closing import close_records
@@ -55,6 +55,7 @@ def gradients(
     algorithm, names = rename_funcs(algorithm, frozenset(public))
     given = [(record, names.get(name, name), c) for record, name, c in given]
     building = _start(algorithm, targets, public, dtypes or {}, constant)
+    building.regions.update((record.name, box(record.shape)) for record, _, _ in given)
     for func in reversed(algorithm.funcs):
         adjoint = _adjoint_of(building, func, [g for g in given if g[1] == func.name])
         if adjoint is not None and func.name in building.wanted:
@@ -147,7 +148,7 @@ def _start(
             wanted.add(func.name)
     names = {*public, *(a.name for a in algorithm.inputs), *(f.name for f in algorithm.funcs)}
     names |= {e.name for e in (*algorithm.sizes, *algorithm.params)}
-    return Building(algorithm, regions_of(algorithm), frozenset(wanted), kept_in, names)
+    return Building(algorithm, dict(regions_of(algorithm)), frozenset(wanted), kept_in, names)
 
 
 def _adjoint_of(building: Building, func: FuncRecord, given: Sequence[_Given]) -> Adjoint | None:
@@ -165,7 +166,8 @@ def _adjoint_of(building: Building, func: FuncRecord, given: Sequence[_Given]) -
     ]
     keep = building.kept_in.get(func.name)
     name = building.name(f"grad_{func.name}")
-    return building.adjoint(name, region, func.dtypes, [*own, *found], keep, func.span)
+    parts = [*own, *found]
+    return building.adjoint(name, region, func.dtypes, parts, keep, func.span, is_whole=False)
 
 
 def _output(building: Building, algorithm: Algorithm, name: str) -> tuple[str, tuple[Expr, ...]]:

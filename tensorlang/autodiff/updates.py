@@ -35,10 +35,7 @@ def reverse_func(building: Building, func: FuncRecord, adjoint: Adjoint) -> None
 
 def _reverse_pure(building: Building, func: FuncRecord, adjoint: Adjoint) -> None:
     definition = func.definitions[0]
-    roots = [
-        (definition.values[c], Guarded((), adjoint.at(c, definition.indices)))
-        for c in adjoint.sources
-    ]
+    roots = [(definition.values[c], adjoint.bar(c, definition.indices)) for c in adjoint.sources]
     space = space_of(definition, building.regions[func.name])
     building.hand_on(roots, space, None, definition.span)
 
@@ -78,13 +75,13 @@ def _accumulates(
     building: Building, func: FuncRecord, definition: Definition, adjoint: Adjoint
 ) -> bool:
     """f[p] = f[p] + e, f[p] - e, ...: the adjoint of f[p] passes through unchanged."""
-    bars = {c: adjoint.at(c, definition.indices) for c in adjoint.sources}
-    roots = [(definition.values[c], Guarded((), bar)) for c, bar in bars.items()]
+    bars = {c: adjoint.bar(c, definition.indices) for c in adjoint.sources}
+    roots = [(definition.values[c], bar) for c, bar in bars.items()]
     found = adjoints_of(roots, building.wanted | {func.name})
     for c, bar in bars.items():
         here = Load(func.name, definition.indices, c, func.dtypes[c])
         part = found.pop(here, None)
-        if part is None or part.guards or part.value is not bar:
+        if part is None or part.value is not bar.value or len(part.guards) != len(bar.guards):
             return False
     for leaf, part in found.items():
         if any(func.name in e.reads for e in (leaf, part.value, *part.guards)):
@@ -217,5 +214,6 @@ def _reverse_arg(
     if 0 not in adjoint.sources:
         return
     at = Load(building.version(func, number), definition.indices, 1, func.dtypes[1])
-    bar = Guarded((Compare("eq", here, at),), adjoint.at(0, definition.indices))
+    bar = adjoint.bar(0, definition.indices)
+    bar = Guarded((*bar.guards, Compare("eq", here, at)), bar.value)
     _hand_on_term(building, func, number, term, bar)

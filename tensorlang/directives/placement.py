@@ -103,9 +103,10 @@ class ComputeWith(Directive):
     """for i: a; for i: b   ->   for i: { a; b }     this stage in the loops of the one before it
 
     `func` is the Func in the loops of whose last stage this one runs: of an update its own, so that
-    initialisation and update share a loop nest; else one at the same place that this one does not
-    read.  Places inside loops that were brought together before are the same.  Both have the same
-    loops down to `var`, which both have.
+    initialisation and update share a loop nest; else one at the same place, of which neither reads
+    the other.  Places inside loops that were brought together before are the same.  Both have the
+    same loops down to `var`, which both have.  A Func that both read is computed once for both at
+    such a loop: compute_at(func, var).
     See: Halide's Stage::compute_with.
     """
 

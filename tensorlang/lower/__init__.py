@@ -25,6 +25,7 @@ from tensorlang.lower.rejoin_indices import rejoin_indices
 from tensorlang.lower.roll_updates import roll_updates
 from tensorlang.lower.rolling_groups import arrange, find_groups
 from tensorlang.lower.simplify_program import simplify_program
+from tensorlang.lower.skip_masked import skip_masked
 from tensorlang.lower.trim_loops import trim_loops
 from tensorlang.lower.unroll_loops import unroll_loops
 from tensorlang.lower.variant_asserts import variant_asserts
@@ -74,6 +75,7 @@ PASSES: tuple[Step, ...] = (
     Pass(simplify_program, _facts("bounds-known"), _facts("simplified")),
     ScheduledPass(merge_stages, _facts("simplified"), _facts("merged")),
     Pass(trim_loops, _facts("simplified"), _facts("guards-folded")),
+    Pass(skip_masked, _facts("simplified", "guards-folded"), _facts("masked-skipped")),
     Pass(check_lanes, _facts("simplified"), _facts("lanes-legal")),
     Pass(partition_loops, _facts("simplified", "guards-folded"), _facts("partitioned")),
     Pass(unroll_loops, _facts("simplified", "guards-folded"), _facts("unrolled")),

@@ -21,7 +21,7 @@ from tensorlang.lower.plan import Merge
 
 
 def brought_beside(body: Stmt, merge: Merge) -> Stmt:
-    """a; allocate X { s; t; b; u }   ->   allocate X { s; a; b; t; u }
+    """a; allocate X { s; t; b; u }   ->   allocate X { s; a; b; t; u }     or b; ...; a
 
     s is what b needs, such as the values it starts from, and t what stands between and is not
     needed.  Storage of what is computed between then lives longer.  Both stand in one sequence, at
@@ -45,7 +45,7 @@ def _in_line(body: Stmt, merge: Merge, inside: Stage | None) -> Stmt:
     if at is None or to is None:
         inside = body if isinstance(body, Stage) else inside
         return map_children(body, lambda child: _in_line(child, merge, inside))
-    order = _order(line, at, to) if at < to else None
+    order = _order(line, at, to)
     if order is None:
         return body
     if isinstance(first := line[at], For) and inside is not None:
@@ -68,18 +68,19 @@ def _is_stage(stmt: Stmt, merge: Merge) -> bool:
 
 def _order(line: Sequence[Stmt], at: int, to: int) -> list[Stmt] | None:
     """The line with `at` and `to` side by side, if nothing that changes its place needs another."""
-    a, b = line[at], line[to]
-    held = [s for s in line[at + 1 : to] if isinstance(s, (Allocate, Let))]
+    low, high = min(at, to), max(at, to)
+    first, last, between = line[low], line[high], line[low + 1 : high]
+    held = [s for s in between if isinstance(s, (Allocate, Let))]
     before: list[Stmt] = []
     after: list[Stmt] = []
-    for s in reversed(line[at + 1 : to]):
+    for s in reversed(between):
         if not isinstance(s, (Allocate, Let)):
-            is_needed = any(_depend(s, later) for later in (b, *before))
+            is_needed = any(_depend(s, later) for later in (last, *before))
             (before if is_needed else after).insert(0, s)
     read = frozenset[str]().union(*(e.reads for s in held for e in exprs_of(s)))
-    if any(_depend(a, s) for s in before) or any(_stored(s) & read for s in line[at:to]):
+    if any(_depend(first, s) for s in before) or any(_stored(s) & read for s in line[low:high]):
         return None
-    return [*line[:at], *held, *before, a, b, *after, *line[to + 1 :]]
+    return [*line[:low], *held, *before, line[at], line[to], *after, *line[high + 1 :]]
 
 
 def _depend(a: Stmt, b: Stmt) -> bool:

@@ -9,6 +9,7 @@ from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import Let, Program, Stmt, children_of
 from tensorlang.ir.walk import substitute
 from tensorlang.lower.plan import Plan
+from tensorlang.lower.shared_loops import is_shared
 
 # Regions of a rolling group settle in two or three rounds.
 _ROUNDS = 6
@@ -17,15 +18,15 @@ _ROUNDS = 6
 def infer_bounds(program: Program, plan: Plan) -> Program:
     """Rebind `f.x.min`, `f.x.extent`, `f.x.first`, `f.x.last` of every Func, inside out.
 
-    Members of a rolling group stand inside each other's regions, so there the regions are inferred
-    again with what was found, until nothing changes.
+    Members of a rolling group, and what two stages in one loop read, stand inside regions that are
+    found later, so there the regions are inferred again with what was found, until nothing changes.
     Requires: placed stages.  Ensures: constant tiles have constant extents.
     See: ir/regions.py; Halide's bounds inference.
     """
     outputs = frozenset(buffer.name for buffer in program.outputs)
     folds = {name: frozenset(dict(s.folds)) for name, s in plan.storage.items() if s.folds}
     body = first = infer_regions(program.body, outputs, widenings=plan.widenings, folds=folds)
-    if plan.groups:
+    if plan.groups or any(is_shared(program.body, merge) for merge in plan.merges):
         body = _settled(first, outputs, plan, folds)
     return replace(program, body=body)
 

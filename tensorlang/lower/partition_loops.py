@@ -1,13 +1,14 @@
 """Loops over tiles split where a mask begins to matter: no mask arithmetic in between."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from tensorlang.ir.conditions import conjuncts_of
-from tensorlang.ir.expr import Binary, Compare, Expr, Var
+from tensorlang.ir.expr import Binary, Expr, Var
 from tensorlang.ir.functions import maximum, minimum
-from tensorlang.ir.linear import Linear, to_expr, to_linear
+from tensorlang.ir.lane_guards import Scope, conditions_of, extreme, slacks_of
+from tensorlang.ir.linear import Linear, to_expr
 from tensorlang.ir.simplify_stmt import simplify_stmt
 from tensorlang.ir.stmt import (
     For,
@@ -18,12 +19,9 @@ from tensorlang.ir.stmt import (
     Stmt,
     Store,
     block,
-    children_of,
     map_children,
     walk,
 )
-from tensorlang.ir.types import index
-from tensorlang.ir.walk import substitute
 
 # A loop with more stores in it than this is not written again.
 _MOST_STORES = 64
@@ -51,40 +49,6 @@ def _partition(stmt: Stmt) -> Stmt:
     if made is stmt and isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL:
         return _pieces(stmt)
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """Between a loop and a guard in it: the first and last value of each loop, innermost last."""
-
-    ranges: Mapping[str, tuple[Linear, Linear]] = field(
-        default_factory=dict[str, tuple[Linear, Linear]]
-    )
-    lanes: frozenset[str] = frozenset()
-    values: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
-
-    def inside(self, stmt: Stmt) -> "_Scope":
-        match stmt:
-            case Let() if stmt.value.dtype is index:
-                value = substitute(stmt.value, self.values)
-                return replace(self, values={**self.values, stmt.var: value})
-            case For():
-                first = substitute(stmt.min, self.values)
-                last = first + substitute(stmt.extent, self.values) - 1
-                is_lane = stmt.kind is LoopKind.VECTORIZED
-                return _Scope(
-                    {**self.ranges, stmt.var: (to_linear(first), to_linear(last))},
-                    self.lanes | {stmt.var} if is_lane else self.lanes,
-                    {name: e for name, e in self.values.items() if name != stmt.var},
-                )
-            case _:
-                return self
-
-    def is_long(self, lane: str) -> bool:
-        """Whether it is known to have as many elements as a tile."""
-        first, last = self.ranges[lane]
-        apart = last - first
-        return not apart.terms and apart.constant + 1 >= _LONG_LANE
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +98,7 @@ def _guards_of(loop: For) -> dict[Expr, _Guard]:
     """The conditions in a loop that depend on it and that its variable decides for all lanes."""
     found: dict[Expr, _Guard] = {}
     failed: set[Expr] = set()
-    for condition, scope in _conditions(loop.body, _Scope()):
+    for condition, scope in conditions_of(loop.body, Scope()):
         guard = _decided(condition, loop.var, scope)
         if guard is None or (condition in found and not found[condition].says(guard)):
             failed.add(condition)
@@ -143,27 +107,14 @@ def _guards_of(loop: For) -> dict[Expr, _Guard]:
     return {condition: guard for condition, guard in found.items() if condition not in failed}
 
 
-def _conditions(stmt: Stmt, scope: _Scope) -> Iterator[tuple[Expr, _Scope]]:
-    """Every condition in a statement that has to hold by itself, and where it stands."""
-    if isinstance(stmt, If):
-        for condition in conjuncts_of(stmt.condition):
-            yield condition, scope
-    inside = scope.inside(stmt)
-    for child in children_of(stmt):
-        yield from _conditions(child, inside)
-
-
-def _decided(condition: Expr, var: str, scope: _Scope) -> _Guard | None:
-    if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
-        return None
-    expanded = Compare(condition.op, *(substitute(e, scope.values) for e in condition.children))
-    if condition.a.dtype is not index or expanded.reads:
+def _decided(condition: Expr, var: str, scope: Scope) -> _Guard | None:
+    slacks = slacks_of(condition, scope)
+    if slacks is None:
         return None
     forms: list[Linear] = []
     joined: set[str] = set()
-    for a, b in _comparisons(expanded.a, expanded.b):
-        slack = (to_linear(b) - to_linear(a)).shifted(-(condition.op == "lt"))
-        worst = _at_worst(slack, scope, joined)
+    for slack in slacks:
+        worst = extreme(slack, scope, joined)
         if worst is None:
             return None
         forms.append(worst)
@@ -172,36 +123,19 @@ def _decided(condition: Expr, var: str, scope: _Scope) -> _Guard | None:
     if not known or hidden or (len(known) < len(forms) and not _all_above(forms, known)):
         return None
     lanes = joined & scope.lanes
-    return _Guard(tuple(forms), len(lanes) > 1 or any(map(scope.is_long, lanes)))
+    return _Guard(tuple(forms), len(lanes) > 1 or any(_is_long(scope, lane) for lane in lanes))
+
+
+def _is_long(scope: Scope, lane: str) -> bool:
+    """Whether it is known to have as many elements as a tile."""
+    first, last = scope.ranges[lane]
+    apart = last - first
+    return not apart.terms and apart.constant + 1 >= _LONG_LANE
 
 
 def _all_above(forms: list[Linear], known: list[Linear]) -> bool:
     """Whether the parts that do not mention the loop hold anyway."""
     return all(not form.terms and form.constant >= 0 for form in forms if form not in known)
-
-
-def _comparisons(a: Expr, b: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """max(a, b) <= min(c, d) as the comparisons of which it is the conjunction."""
-    if isinstance(a, Binary) and a.op == "max":
-        for side in a.children:
-            yield from _comparisons(side, b)
-    elif isinstance(b, Binary) and b.op == "min":
-        for side in b.children:
-            yield from _comparisons(a, side)
-    else:
-        yield a, b
-
-
-def _at_worst(form: Linear, scope: _Scope, joined: set[str]) -> Linear | None:
-    """The smallest value of a form over the loops around it; notes which of them it mentions."""
-    for name in reversed(list(scope.ranges)):
-        first, last = scope.ranges[name]
-        step = form.terms.get(Var(name), 0)
-        if step:
-            joined.add(name)
-            form = form.without(Var(name)).plus(first if step > 0 else last, step)
-    hidden = any(not scope.ranges.keys().isdisjoint(atom.free) for atom in form.terms)
-    return None if hidden else form
 
 
 def _limits(var: str, guards: Mapping[Expr, _Guard]) -> tuple[list[Expr], list[Expr]]:

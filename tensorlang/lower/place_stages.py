@@ -26,6 +26,7 @@ from tensorlang.ir.stmt import (
     with_body,
 )
 from tensorlang.lower.plan import ROOT, Level, Placement, Plan
+from tensorlang.lower.shared_loops import is_shared, share_loops
 
 Storage: TypeAlias = list[Let | Allocate]
 
@@ -41,8 +42,31 @@ def place_stages(program: Program, plan: Plan) -> Program:
     body, taken = _take_out(program.body, moved)
     for func in reversed(plan.algorithm.funcs):
         if func.name in moved:
-            body = _put(body, func.name, taken[func.name], plan.placements[func.name])
+            placement = plan.placements[func.name]
+            body = _with_readers_together(body, func.name, placement, plan)
+            body = _put(body, func.name, taken[func.name], placement)
     return program if body is program.body else replace(program, body=body)
+
+
+def _with_readers_together(body: Stmt, func: str, placement: Placement, plan: Plan) -> Stmt:
+    """for v: a; for v: b   ->   for v: { a; b }     where compute_with says so, and both use `func`
+
+    So the Func can be computed once for both, in the loop that they share.
+    """
+    level = placement.compute if placement.store in (None, ROOT) else placement.store
+    for merge in plan.merges:
+        if merge.into[0] != level.func or not _is_used_outside(body, func, level):
+            continue
+        names = plan.nests[merge.into].names()
+        inside = level.loop in names and merge.loop in names
+        if inside and names.index(level.loop) <= names.index(merge.loop):
+            body = body if is_shared(body, merge) else share_loops(body, merge, plan)
+    return body
+
+
+def _is_used_outside(body: Stmt, func: str, level: Level) -> bool:
+    loops = _loops_over(body, f"{level.func}.{level.loop}", func)
+    return touches(_swap(body, func, dict.fromkeys(loops, Block(()))), func)
 
 
 def _is_at_root(placement: Placement) -> bool:

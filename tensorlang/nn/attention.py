@@ -6,6 +6,7 @@
     weight[b, h, i, j] = exp(score - top)
     total[b, h, i]     = sum(weight, over=j)
     out[b, h, i, d]    = sum(weight * V[b, h // groups, j, d], over=j) / total
+    lse[b, h, i]       = top + log(total)                                what a gradient keeps
 
 A mask that is a range of keys for each query (causal, window, length) is a predicate of the domain:
 what it excludes is never computed.  Any other mask is a score of -inf.  A row without keys is 0.
@@ -13,14 +14,16 @@ what it excludes is never computed.  Any other mask is a score of -inf.  A row w
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from math import e as euler
 from math import inf, log2
+from typing import Any
 
 from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Expr, Operand, Size, Var
 from tensorlang.ir.functions import clamp, exp2, fma, select, tanh
+from tensorlang.ir.functions import log2 as log2_of
 from tensorlang.ir.types import DType, bool_, index
 from tensorlang.nn.numbers import wide
 from tensorlang.pipeline import Pipeline
@@ -84,6 +87,7 @@ def attention(
     page: int = 0,
     score: Score | None = None,
     inputs: Sequence[Input] = (),
+    kept: bool = False,
 ) -> Pipeline:
     """softmax(Q K^T * scale, under masks) V, of [B, heads, M, features] and [B, G, N, ...]
 
@@ -103,6 +107,7 @@ def attention(
         left, right: how many keys before and after a query it sees; -1: all.
         softcap: c * tanh(score / c), where not 0.
         score: any other change of a score; it may read `inputs`, and hold a reduction.
+        kept: whether `lse` is an output too, of which the gradient forms the weights again.
     """
     arguments, w = _Arguments(), wide(q)
     keys: Operand = N if table is None else T * page
@@ -156,13 +161,19 @@ def attention(
     summed = sum(w(narrow(weight[b, h, i, r2])) * w(near_v(at(V, r2, d))), over=r2)
     whole = total[b, h, i]
     if sink is not None:
-        whole = whole + exp2(w(sink[h]) * log2(euler) - shift)
+        whole_ = Func("whole")
+        whole_[b, h, i] = whole + exp2(w(sink[h]) * log2(euler) - shift)
+        whole = whole_[b, h, i]
     mean = summed * (1.0 / whole)
     if value_scale is not None:
         mean = mean * w(value_scale[h // groups])
     out[b, h, i, d] = q(select(total[b, h, i] == 0, 0, mean))
-    shape = [B, G * groups, M, values]
-    return Pipeline("attention", inputs=[*arguments.inputs, *inputs], outputs={out: shape})
+    outputs: dict[Func, list[Operand]] = {out: [B, G * groups, M, values]}
+    if kept:
+        lse = Func("lse")
+        lse[b, h, i] = select(whole == 0, inf, shift + log2_of(whole))
+        outputs[lse] = [B, G * groups, M]
+    return Pipeline("attention", inputs=[*arguments.inputs, *inputs], outputs=outputs)
 
 
 def masked_attention(
@@ -206,6 +217,16 @@ def masked_attention(
         softcap=softcap,
         page=page,
     )
+
+
+@wraps(masked_attention)
+def kept_attention(*arrays: DType | None, **options: Any) -> Pipeline:
+    """`masked_attention` with `lse`."""
+    q, k, v, *extra = arrays
+    assert q is not None
+    assert k is not None
+    assert v is not None
+    return attention(q, k, v, *extra, **options, kept=True)
 
 
 def _applied(score: Score, place: Place, value: Expr) -> Expr:

@@ -1,185 +1,296 @@
-"""The gradient of attention, derived from its definition, in two steps; then its schedule.
+"""The gradient of attention, derived from what the forward pass has kept; then its schedule.
 
-    rows[b, h, i] = (level, total, grad_total)    of each query, by the forward pass once more
-    grad_q, grad_k, grad_v ...                    from weights that are formed again by the level
+    weight[b, h, i, j] = exp(score - lse[b, h, i])           each a share of its row
+    again[b, h, i, d]  = sum(weight * V, over=j) + (1 - sum(weight, over=j)) * out[b, h, i, d]
 
-Attention does not depend on the level that is subtracted from a row's exponents, so that no
-gradient goes through the largest score.
+The weights of a row are 1 together, so that `again` is `out`; and its gradient with `lse` and `out`
+as they stand is that of attention.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from tensorlang.algorithm import Definition, FuncRecord
+from tensorlang.algorithm import Definition, FuncRecord, InputRecord
 from tensorlang.autodiff import gradients
 from tensorlang.autodiff.renaming import renamed_reads
 from tensorlang.closing import close_records
 from tensorlang.directives.rolling_group import producers_first
 from tensorlang.errors import InternalError
-from tensorlang.ir.expr import Expr, Load, Var
+from tensorlang.ir.expr import Const, Expr, Load, Var, cast
+from tensorlang.ir.facts import Facts, prove
 from tensorlang.ir.types import DType
-from tensorlang.ir.walk import rewrite
+from tensorlang.ir.walk import loads_of, rewrite
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
 
-# What is kept of a query: the level of its exponents, their sum, and the gradient of that.
-KEPT = ("level", "total", "grad_total")
-ROW, ROWS = "row_", "rows"
+# What the forward pass keeps of a query: the level of its exponents with their sum in it.
+LSE, OUT = "lse", "out"
 _GRADIENTS = ("grad_q", "grad_k", "grad_v")
+# Queries of which one program has the sums.
+_ROWS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Rows of a gradient that one program has, and those of the other sequence that it takes."""
+
+    rows: int
+    step: int
+    warps: int
+    stages: int
 
 
 def attention_gradients(forward: Pipeline, wrt: Sequence[str]) -> Pipeline:
-    """The gradient of `attention(...)` with respect to the Inputs named."""
+    """The gradient of `attention(...)` with respect to the Inputs named, from `out` and `lse`."""
     narrow = forward.algorithm.inputs[2].dtype
     kept_in: dict[str, DType] = {}
     if narrow.bits < 32:
         # Products with these use the matrix unit.
         kept_in = {f.name: narrow for f in forward.algorithm.funcs if f.name in ("dot", "out_sum")}
-    derived = gradients(forward, wrt, dtypes=kept_in, constant=("top", "level")).algorithm
-    records = {f.name: f for f in derived.funcs}
-    # The forward pass is a copy of its own: what it computes again is scheduled on its own.
-    own = {name: f"{ROW}{name}" for name in records}
-    copies = [_reading(f, own, own[f.name]) for f in records.values()]
-    kept = [name for name in KEPT if name in records]
-    rows = _kept_rows([f for name in kept for f in copies if f.name == own[name]])
-    places = {name: k for k, name in enumerate(kept)}
-    rest = [_of_rows(f, places) for f in records.values() if f.name not in (*KEPT, "top")]
-    funcs = producers_first(replace(derived, funcs=(*copies, rows, *rest))).funcs
-    return Pipeline.of(close_records("attention_gradients", derived.inputs, funcs, derived.outputs))
+    derived = gradients(_again(forward), wrt, dtypes=kept_in).algorithm
+    funcs = producers_first(replace(derived, funcs=_with_weights(derived.funcs))).funcs
+    # It is the gradient of `out`, which the Pipeline has as an Input.
+    *inputs, given = derived.inputs
+    named = {given.name: f"grad_{OUT}"}
+    funcs = _over_one_domain([_renamed(f, named) for f in funcs], dict(derived.outputs))
+    inputs.append(replace(given, name=f"grad_{OUT}"))
+    return Pipeline.of(close_records(derived.name, tuple(inputs), funcs, derived.outputs))
 
 
-def _reading(func: FuncRecord, names: dict[str, str], name: str) -> FuncRecord:
-    """The Func under another name, which reads others under theirs."""
-    definitions = tuple(renamed_reads(d, names) for d in func.definitions)
-    return replace(func, name=name, home=None, definitions=definitions)
+def _again(forward: Pipeline) -> Pipeline:
+    """Attention once more, from what it has given."""
+    algorithm = forward.algorithm
+    out, (_, shape) = algorithm.func(OUT), algorithm.outputs[0]
+    whole = algorithm.func("whole" if "whole" in {f.name for f in algorithm.funcs} else "total")
+    wide = whole.dtypes[0]
+    gone = {"top", "level", LSE, OUT}
+    funcs = [_of_kept(f, wide) for f in algorithm.funcs if f.name not in gone]
+    at = tuple(map(Var, out.dims))
+    summed: Expr = Load("out_sum", at, 0, wide)
+    for scale in loads_of(out.definitions[0].values[0]):
+        if scale.buffer == "value_scales":
+            summed = summed * cast(wide, scale)
+    rest = 1.0 - Load(whole.name, at[:-1], 0, wide)
+    value = cast(out.dtypes[0], summed + rest * cast(wide, Load(OUT, at, 0, out.dtypes[0])))
+    again = FuncRecord("again", out.dims, out.dtypes, (Definition(at, (value,), out.dims),))
+    inputs = (*algorithm.inputs, InputRecord(OUT, out.dtypes[0], shape))
+    inputs += (InputRecord(LSE, wide, shape[:-1]),)
+    closed = close_records(algorithm.name, inputs, (*funcs, again), (("again", shape),))
+    return Pipeline.of(closed)
 
 
-def _kept_rows(kept: Sequence[FuncRecord]) -> FuncRecord:
-    """rows[b, h, i] = (level, total, grad_total)"""
-    dims = kept[0].dims
-    at = tuple(map(Var, dims))
-    values = tuple(Load(f.name, at, 0, f.dtypes[0]) for f in kept)
-    definition = Definition(at, values, dims)
-    return FuncRecord(ROWS, dims, tuple(v.dtype for v in values), (definition,))
-
-
-def _of_rows(func: FuncRecord, places: Mapping[str, int]) -> FuncRecord:
-    """The Func with what is kept of a query read from `rows`."""
+def _of_kept(func: FuncRecord, wide: DType) -> FuncRecord:
+    """The Func with `lse` for the level of the exponents."""
 
     def rule(e: Expr) -> Expr:
-        if isinstance(e, Load) and e.buffer in places:
-            return Load(ROWS, e.indices, places[e.buffer], e.dtype)
+        if isinstance(e, Load) and e.buffer == "level":
+            return Load(LSE, e.indices, 0, wide)
         return e
 
-    def read(definition: Definition) -> Definition:
-        values = tuple(rewrite(e, rule) for e in definition.values)
-        return replace(definition, values=values)
+    return _rewritten(func, rule)
 
-    return replace(func, home=None, definitions=tuple(map(read, func.definitions)))
+
+def _with_weights(funcs: Sequence[FuncRecord]) -> tuple[FuncRecord, ...]:
+    """The Funcs that read the weights where the gradient says again what they are."""
+    weight = next(f for f in funcs if f.name == "weight")
+    own = weight.definitions[0]
+
+    def rule(e: Expr) -> Expr:
+        return Load("weight", own.indices, 0, weight.dtypes[0]) if e is own.values[0] else e
+
+    return tuple(f if f is weight else _rewritten(f, rule) for f in funcs)
+
+
+def _over_one_domain(
+    funcs: Sequence[FuncRecord], shapes: Mapping[str, tuple[Expr, ...]]
+) -> tuple[FuncRecord, ...]:
+    """The sums of keys over the queries of those of values, where a mask leaves the same of both.
+
+    A gradient is summed over the points whose scores matter to something; here the mask says which.
+    """
+    found = {f.name: f for f in funcs if len(f.definitions) == 2}
+    values = found.get("grad_v_sum", found.get("grad_v"))
+    keys = found.get("grad_k_sum", found.get("grad_k"))
+    if keys is None or values is None:
+        return tuple(funcs)
+    own, other = keys.definitions[1].domain, values.definitions[1].domain
+    if own is None or other is None or own.where is None or own.names != other.names:
+        return tuple(funcs)
+    facts = Facts.none
+    for dim, extent in zip(keys.dims, shapes["grad_k"], strict=True):
+        facts = facts.with_range(dim, 0, extent)
+    for name, low, extent in other.dims:
+        facts = facts.with_range(name, low, extent)
+    facts = facts.assume(own.where)
+    if not all(
+        prove((low <= Var(name)) & (Var(name) < low + extent), facts)
+        for name, low, extent in own.dims
+    ):
+        return tuple(funcs)
+    start, step = keys.definitions
+    widened = replace(step, domain=replace(own, dims=other.dims))
+    return tuple(replace(f, definitions=(start, widened)) if f is keys else f for f in funcs)
+
+
+def _renamed(func: FuncRecord, names: dict[str, str]) -> FuncRecord:
+    return replace(func, definitions=tuple(renamed_reads(d, names) for d in func.definitions))
+
+
+def _rewritten(func: FuncRecord, rule: Callable[[Expr], Expr]) -> FuncRecord:
+    definitions = tuple(
+        replace(d, values=tuple(rewrite(e, rule) for e in d.values)) for d in func.definitions
+    )
+    return replace(func, home=None, definitions=definitions)
 
 
 def backward(
     pipeline: Pipeline,
     target: str,
     *,
-    queries: int = 64,
-    keys: int = 64,
-    warps: int = 4,
-    stages: int = 2,
+    keys: Tile | None = None,
+    queries: Tile | None = None,
+    descriptors: bool = True,
 ) -> Schedule | None:
-    """What is kept of the rows as `flash` would, then each gradient in a kernel of its own.
+    """The gradients of keys and values in one kernel, that of queries in another.
 
-    blocks of (h, b, io) { for slices of keys { row_dot; ...; row_out_sum }; rows }
-    blocks of (b, h, io) { for slices of keys { dot; grad_weight; grad_dot; grad_q_sum }; grad_q }
-    blocks of (b, g, jo) { for slices of queries { ...; grad_k_sum }; grad_k }, grad_v alike
+    blocks of (h, b, io) { grad_total }
+    blocks of (b, h, io) { for slices of keys { dot; weight; grad_weight; grad_dot; grad_q_sum } }
+    blocks of (b, g, jo) { for slices of queries { dot; weight; grad_v_sum; grad_weight; grad_dot;
+                                                   grad_k_sum }; grad_v; grad_k }
 
-    Weights are formed again in each of them.  None for f32 and f64, which no matrix unit takes: a
-    formula does as well.
+    There the tiles of scores have the keys as rows, as the sums have, so that the matrix unit takes
+    weights from registers.  None for f32 and f64, which no matrix unit takes: a formula does as
+    well.
+
+    Args:
+        keys, queries: the tiles of the two kernels; None: what was best on an H200.
+        descriptors: whether tensor memory access reads and writes the tiles, where arrays fit.
     """
     funcs = {f.name for f in pipeline.algorithm.funcs}
-    wide = [name for name, _ in pipeline.algorithm.outputs
-            if name in _GRADIENTS and f"{name}_sum" not in funcs]  # fmt: skip
-    if target != "triton" or wide:
+    names = [name for name, _ in pipeline.algorithm.outputs if name in _GRADIENTS]
+    if target != "triton" or any(f"{name}_sum" not in funcs for name in names):
         return None
     schedule = Schedule(pipeline)
-    _rows(schedule, queries, keys, warps, stages)
-    if "grad_out_sum" in funcs:
-        copied = schedule["grad_out_sum"].compute_root().split("i", "io", "ii", queries)
-        copied.gpu_blocks("b", "h", "io").vectorize("ii").vectorize("d")
-    for name in _GRADIENTS:
-        if name in funcs:
-            tile, step = (queries, keys) if name == "grad_q" else (keys, queries)
-            _gradient(schedule, name, tile, step, warps, stages)
+    if descriptors:
+        for record in pipeline.algorithm.inputs:
+            if record.name in ("q", "k", "v", "grad_out"):
+                schedule[record.name].load_with("descriptor")
+    if "grad_total" in funcs:
+        _row_sums(schedule)
+    for group in _kernels(pipeline, names):
+        by_keys = group[0] != "grad_q"
+        tile = keys if by_keys else queries
+        _kernel(schedule, group, tile or _tile_of(pipeline, by_keys), descriptors)
     return schedule
 
 
-def _rows(schedule: Schedule, queries: int, keys: int, warps: int, stages: int) -> None:
-    """level, total and grad_total of a tile of queries, in one pass over the keys."""
-    funcs = {f.name for f in schedule.algorithm.funcs}
-    rows = schedule["rows"].compute_root().split("i", "io", "ii", queries)
-    rows.reorder("h", "b", "io", "ii").gpu_blocks("h", "b", "io").vectorize("ii").gpu_warps(warps)
-    anchor, domain = ("row_out_sum", "r2") if "row_out_sum" in funcs else ("row_total", "r1")
-    step = schedule[anchor].compute_at("rows", "io").update(0).split(domain, "ro", "ri", keys)
-    features = ("d",) if domain == "r2" else ()
-    step.reorder("ro", "b", "h", "i", *features, "ri").pipeline("ro", stages)
-    schedule["row_top"].rolling_update(anchor, "ro")
-    between = [f"row_{name}" for name in ("score", "weight") if f"row_{name}" in funcs]
-    for name in ("row_dot", *between):
-        schedule[name].compute_at(anchor, "ro").vectorize("i").vectorize("j")
-    schedule["row_dot"].update(0).vectorize("i").vectorize("j").vectorize("e")
-    for name, reduced in (("row_top", "r0"), ("row_total", "r1"), ("row_out_sum", "r2")):
-        if name in funcs:
-            loops = ("i", "d") if name == "row_out_sum" else ("i",)
-            own = "ri" if name == anchor else reduced
-            _vectorized(schedule[name], *loops)
-            _vectorized(schedule[name].update(0), *loops, own)
-    if "row_grad_total" in funcs:
-        _vectorized(schedule["row_grad_total"].compute_at("rows", "io"), "i")
-        _vectorized(schedule["row_grad_total"].update(0), "i", "d")
+def _tile_of(pipeline: Pipeline, by_keys: bool) -> Tile:
+    """64 rows are what one group of four warps multiplies, two of which fit a multiprocessor."""
+    features = pipeline.algorithm.inputs[0].shape[-1]
+    width = int(features.value) if isinstance(features, Const) else 128
+    if width > 128:
+        return Tile(64, 32, 8, 2)
+    if width <= 64:
+        return Tile(64, 64, 4, 3) if by_keys else Tile(128, 64, 8, 3)
+    return Tile(64, 64, 4, 2)
 
 
-def _gradient(schedule: Schedule, name: str, tile: int, step: int, warps: int, stages: int) -> None:
-    """One gradient: a tile of it a program, the sum over slices of the other sequence."""
-    summed = f"{name}_sum"
-    dims = schedule.state.funcs[name].dims
-    batch, head, row, feature = dims
-    out = schedule[name].split(row, "to", "ti", tile).reorder(head, batch, "to", "ti", feature)
-    out.gpu_blocks(head, batch, "to").gpu_warps(warps).vectorize("ti").vectorize(feature)
-    *pure, row_of_sum, feature_of_sum = schedule.state.funcs[summed].dims
-    _vectorized(schedule[summed].compute_at(name, "to"), row_of_sum, feature_of_sum)
-    update = schedule[summed].update(0)
-    domain = schedule.state.funcs[summed].definitions[1].domain
-    if domain is None:
-        raise InternalError(f"{summed} is no sum")
-    *heads, last = domain.names
-    update.split(last, "so", "si", step)
-    update.reorder(*heads, "so", *pure, row_of_sum, feature_of_sum, "si").pipeline("so", stages)
-    _vectorized(update, row_of_sum, feature_of_sum, "si")
-    for own in _own_pairs(schedule, summed):
-        func = schedule.state.funcs[own]
-        _vectorized(schedule[own].compute_at(summed, "so"), *func.dims[2:])
-        if not func.is_pure:
-            inner = func.definitions[1].domain
-            names = () if inner is None else inner.names
-            _vectorized(schedule[own].update(0), *func.dims[2:], *names)
+def _kernels(pipeline: Pipeline, names: Sequence[str]) -> list[list[str]]:
+    """Which gradients have a kernel together: sums over one domain."""
+    found: dict[tuple[object, ...], list[str]] = {}
+    for name in sorted(names, reverse=True):
+        domain = pipeline.algorithm.func(f"{name}_sum").definitions[1].domain
+        if domain is None:
+            raise InternalError(f"{name}_sum is no sum")
+        key = tuple(part for _, low, extent in domain.dims for part in (id(low), id(extent)))
+        found.setdefault((name == "grad_q", *key), []).append(name)
+    return list(found.values())
 
 
-def _own_pairs(schedule: Schedule, reader: str) -> list[str]:
-    """The Funcs of pairs of a query and a key that a sum needs, as copies that no other reads."""
+def _row_sums(schedule: Schedule) -> None:
+    """What the weights of a query have in common, by rows."""
+    func = "grad_whole" if "grad_whole" in schedule.state.funcs else "grad_total"
+    rows = schedule[func].compute_root().split("i", "io", "ii", _ROWS)
+    rows.reorder("h", "b", "io", "ii").gpu_blocks("h", "b", "io").vectorize("ii")
+    update = schedule[func].update(0).split("i", "io", "ii", _ROWS)
+    update.reorder("h", "b", "io", "ii", "d").gpu_blocks("h", "b", "io")
+    _vectorized(update, "ii", "d").compute_with(func, "io")
+
+
+def _kernel(schedule: Schedule, names: Sequence[str], tile: Tile, descriptors: bool) -> None:
+    """Gradients of which a program has a tile each: one loop over slices of the other sequence."""
+    first, summed = names[0], f"{names[0]}_sum"
+    for name in names:
+        batch, head, row, feature = schedule.state.funcs[name].dims
+        out = schedule[name].split(row, "to", "ti", tile.rows)
+        out.reorder(head, batch, "to", "ti", feature).gpu_blocks(head, batch, "to")
+        _vectorized(out, "ti", feature).gpu_warps(tile.warps)
+        if descriptors:
+            out.store_with("descriptor")
+    for name in names:
+        own = f"{name}_sum"
+        *pure, row, feature = schedule.state.funcs[own].dims
+        _vectorized(schedule[own].compute_at(first, "to"), row, feature)
+        domain = schedule.state.funcs[own].definitions[1].domain
+        if domain is None:
+            raise InternalError(f"{own} is no sum")
+        *heads, last = domain.names
+        update = schedule[own].update(0).split(last, "so", "si", tile.step)
+        update.reorder(*heads, "so", *pure, row, feature, "si").pipeline("so", tile.stages)
+        _vectorized(update, row, feature, "si")
+        if name != first:
+            schedule[name].compute_with(first, "to")
+            update.compute_with(summed, "so")
+    by_keys = first != "grad_q"
+    sums = [f"{name}_sum" for name in names]
+    pairs = _own_pairs(schedule, sums)
+    for func in pairs:
+        stage = schedule[func].compute_at(summed, "so")
+        batch, head, query, key = schedule.state.funcs[func].dims
+        axes = (key, query) if by_keys else (query, key)
+        _vectorized(stage.reorder(batch, head, *axes), *axes)
+        if not schedule.state.funcs[func].is_pure:
+            inner = schedule.state.funcs[func].definitions[1].domain
+            names_ = () if inner is None else inner.names
+            update = schedule[func].update(0).reorder(batch, head, *axes, *names_)
+            _vectorized(update, *axes, *names_)
+    held, passing = (("k", "v"), ("q", "grad_out_sum"))[:: 1 if by_keys else -1]
+    for arrays, level in ((held, (first, "to")), (passing, (summed, "so"))):
+        for array in arrays:
+            copy = _copied(schedule, array, {*sums, *pairs})
+            if copy is not None:
+                _vectorized(schedule[copy].compute_at(*level), *schedule.state.funcs[copy].dims[2:])
+
+
+def _copied(schedule: Schedule, array: str, readers: Collection[str]) -> str | None:
+    """A tile of an Input, or of what is read like one, for these readers alone."""
+    algorithm = schedule.state.algorithm
+    users = algorithm.consumers(array)
+    mine = [name for name in users if name in readers]
+    if not mine:
+        return None
+    if array not in schedule.state.funcs:
+        return schedule[array].in_(*mine).name
+    return schedule[array].clone_in(*mine).name if len(mine) < len(users) else array
+
+
+def _own_pairs(schedule: Schedule, readers: Sequence[str]) -> list[str]:
+    """The Funcs of pairs of a query and a key that sums need, as copies that no other reads."""
     pairs = {"dot", "score", "weight"}
     pairs |= {f"grad_{name}" for name in pairs}
-    mine, found = {reader}, list[str]()
+    mine, found = set(readers), list[str]()
     for func in reversed(schedule.state.algorithm.funcs):
-        readers = schedule.state.algorithm.consumers(func.name)
-        used = [name for name in readers if name in mine]
+        users = schedule.state.algorithm.consumers(func.name)
+        used = [name for name in users if name in mine]
         if func.name in pairs and used:
-            shared = len(used) < len(readers)
-            own = schedule[func.name].clone_in(*used).name if shared else func.name
+            is_shared = len(used) < len(users)
+            own = schedule[func.name].clone_in(*used).name if is_shared else func.name
             mine.add(own)
             found.append(own)
     return found
 
 
-def _vectorized(stage: Stage, *loops: str) -> None:
+def _vectorized(stage: Stage, *loops: str) -> Stage:
     for loop in loops:
         stage.vectorize(loop)
+    return stage

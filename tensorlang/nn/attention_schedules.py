@@ -28,7 +28,7 @@ def attend(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedul
     """The schedule for as many queries as there are, or of a gradient."""
     if pipeline.algorithm.name == "attention_gradients":
         return backward(pipeline, target)
-    if 0 < sizes.get("M", 0) <= FEW_QUERIES:
+    if 0 < sizes.get("M", 0) <= FEW_QUERIES and len(pipeline.algorithm.outputs) == 1:
         part = part_of(sizes)
         return decode(pipeline, target, part=part, parts=-(-sizes.get("N", 0) // part))
     return flash(pipeline, target)
@@ -55,9 +55,9 @@ def flash(
 
     blocks of (h, b, io) { for slices of keys { dot; score; top; weight; repair; total; sum }; out }
 
-    On Triton queries that see all keys have two variants: where slices divide the keys nothing is
-    masked.  Under other masks the engine splits the loop.  The tile of Q is a copy of its own,
-    which is read once; in the loop a descriptor would read it again.
+    On Triton queries that see all keys have two variants, unless `lse` is an output too: where
+    slices divide the keys nothing is masked.  Under other masks the engine splits the loop.  The
+    tile of Q is a copy of its own, read once; in the loop a descriptor would read it again.
 
     Args:
         queries, slices, warps, stages: of a tile; 0: what was best on an H200.
@@ -77,6 +77,8 @@ def flash(
         out.gpu_blocks("h", "b", "io").vectorize("ii").vectorize("d").gpu_warps(warps)
     else:
         out.parallel("h").vectorize("d")
+    if len(pipeline.algorithm.outputs) > 1:
+        _rows_beside(schedule, queries, tiled)
     summed = schedule["out_sum"].compute_at("out", "io")
     step = summed.update(0).split("r2", "ro", "ri", slices)
     step.reorder("ro", "b", "h", "i", *(("d", "ri") if tiled else ("ri", "d")))
@@ -91,7 +93,7 @@ def flash(
             for name in ("q", "k", "v"):
                 schedule[name].load_with("descriptor")
             schedule["out"].store_with("descriptor")
-        if _sees_all(pipeline):
+        if _sees_all(pipeline) and len(pipeline.algorithm.outputs) == 1:
             out.specialize(Size("N") % slices == 0)
         return schedule
     for stage in (summed, step):
@@ -100,6 +102,16 @@ def flash(
         schedule[name].vectorize("j")
     schedule["dot"].update(0).reorder("b", "h", "i", "e", "j").vectorize("j")
     return schedule
+
+
+def _rows_beside(schedule: Schedule, queries: int, tiled: bool) -> None:
+    """What the gradient keeps of a query, from the sums that its program has."""
+    rows = schedule["lse"].split("i", "io", "ii", queries).reorder("h", "b", "io", "ii")
+    if tiled:
+        rows.gpu_blocks("h", "b", "io").vectorize("ii")
+    else:
+        rows.parallel("h")
+    rows.compute_with("out", "io")
 
 
 def decode(

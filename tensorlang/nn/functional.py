@@ -12,7 +12,7 @@ from tensorlang.nn import dropout as _dropout
 from tensorlang.nn import embedding as _embedding
 from tensorlang.nn import rotary as _rotary
 from tensorlang.nn import softmax as _softmax
-from tensorlang.nn.attention import masked_attention
+from tensorlang.nn.attention import kept_attention, masked_attention
 from tensorlang.nn.attention_backward import attention_gradients
 from tensorlang.nn.attention_schedules import attend
 from tensorlang.nn.functions.arguments import as_matrix, in_autocast, refused
@@ -150,8 +150,14 @@ _cross_entropy = custom_op(
 )
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
-_attention_op = custom_op(
-    "tensorlang::attention", masked_attention, schedules=attend, derivative=attention_gradients
+_attention_op = custom_op("tensorlang::attention", masked_attention, schedules=attend)
+# With what its gradient needs of each row: for calls whose gradient may be asked for.
+_kept_attention_op = custom_op(
+    "tensorlang::attention_kept",
+    kept_attention,
+    schedules=attend,
+    outputs=2,
+    derivative=attention_gradients,
 )
 _rope = custom_op("tensorlang::rope", _rotary.rope)
 
@@ -329,8 +335,10 @@ def attention(
     if bias is not None:
         bias = bias.expand(*query.shape[:-1], key.shape[-2])
         bias = bias.reshape(-1, *_as_heads(bias).shape[-3:])
-    made = _attention_op(
+    tensors = (
         *(q, k, v, bias, slopes, documents, first, last, sinks, table, key_scales, value_scales),
+    )
+    rest = (
         q.shape[-1],
         v.shape[-1],
         q.shape[1] // k.shape[1],
@@ -340,6 +348,11 @@ def attention(
         float(softcap),
         0 if table is None else k.shape[2],
     )
+    learning = [t for t in tensors if t is not None and t.requires_grad]
+    if learning and torch.is_grad_enabled():
+        made, _ = _kept_attention_op(*tensors, *rest)
+    else:
+        made = _attention_op(*tensors, *rest)
     return made.reshape(*query.shape[:-1], value.shape[-1])
 
 

@@ -212,16 +212,25 @@ def _differentiate(op: Operator, backward: Operator, family: Family, count: int)
         ctx.sizes = [sizes[size.name] for size in algorithm.sizes]
         ctx.key, ctx.scalars = _dtypes_text(key), scalars
         ctx.wrt = wanted(given, ctx.needs_input_grad)
+        made = (output,) if count == 1 else output
+        results = dict(zip((func for func, _ in algorithm.outputs), made, strict=True))
         read = set[str]()
         if ctx.wrt:
             read = {a.name for a in family.gradient(key, ctx.wrt).algorithm.inputs}
         results = (output,) if count == 1 else output
         named = [*zip(names, given, strict=True)]
-        named += zip((func for func, _ in algorithm.outputs), results, strict=True)
+        outputs = [func for func, _ in algorithm.outputs]
+        named += zip(outputs, results, strict=True)
         ctx.save_for_backward(*(t for n, t in named if t is not None and n in read))
+        # An output that was made for the gradient alone has none.
+        ctx.graded = [n not in read or f"grad_{n}" in read for n in outputs]
+        for tensor, graded in zip(results, ctx.graded, strict=True):
+            if not graded:
+                ctx.mark_non_differentiable(tensor)
 
     def differentiate(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        given = [g for g in grads if g.is_floating_point()]
+        pairs = zip(grads, ctx.graded, strict=True)
+        given = [g for g, graded in pairs if graded and g.is_floating_point()]
         found = backward(list(ctx.saved_tensors), given, ctx.sizes, ctx.key, ctx.wrt, *ctx.scalars)
         by_name = dict(zip(ctx.wrt.split(","), found, strict=True))
         return (*(by_name.get(name) for name in names), *[None] * len(family.scalars))

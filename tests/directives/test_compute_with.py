@@ -50,7 +50,8 @@ def test_two_outputs_share_loops_when_neither_reads_the_other():
         (False, lambda s: s["g"].split(j, "jo", "ji", 4).compute_with("f", "i"), None),
         (False, lambda s: s["g"].fuse(i, j, "t") and s["g"].compute_with("f", "i"), "unknown-loop"),
         (False, lambda s: s["g"].reorder(j, i).compute_with("f", "i"), "loops-differ"),
-        (False, lambda s: s["f"].compute_with("g", "i"), "stages-apart"),
+        (False, lambda s: s["f"].compute_with("g", "i"), None),
+        (True, lambda s: s["f"].compute_with("g", "i"), "stages-depend"),
         (False, lambda s: s["g"].compute_with("g", "i"), "unknown-func"),
     ],
 )
@@ -69,6 +70,46 @@ def test_what_cannot_share_loops_is_refused(reads, apply, code):
     with pytest.raises(ScheduleError) as caught:
         run()
     assert caught.value.code == code
+
+
+def two_sums() -> Pipeline:
+    """Two products of one matrix, which is itself computed."""
+    x, t, r = Input("X", f32, [M, N]), Func("t"), RDom("r", N)
+    f, g = Func("f"), Func("g")
+    t[i, j] = x[i, j] * x[i, j]
+    f[i] = 1 + sum(t[i, r], over=r)
+    g[i] = 2 * sum(t[i, r] * t[i, r], over=r)
+    return Pipeline("two_sums", inputs=[x], outputs={f: [M], g: [M]})
+
+
+@pytest.mark.parametrize(("first", "second"), [("f", "g"), ("g", "f")])
+def test_what_two_sums_of_two_outputs_need_is_computed_once_in_their_loop(first, second, golden):
+    p = two_sums()
+    s = Schedule(p)
+    for name in ("f", "g"):
+        s[name].split(i, "io", "ii", 4)
+    for name in ("f", "g"):
+        s[f"{name}_sum"].compute_at(first, "io")
+        s[f"{name}_sum"].update(0).split("r", "ro", "ri", 8).reorder("ro", "i", "ri")
+    s[second].compute_with(first, "io")
+    s[f"{second}_sum"].update(0).compute_with(f"{first}_sum", "ro")
+    s["t"].compute_at(f"{first}_sum", "ro")
+    assert s.loop_nest().count("allocate t[4, 8]") == 1
+    assert_equivalent(p, s, target="interpreter")
+    assert Schedule.parse(str(s), p) == s
+    if first == "f":
+        golden(s.loop_nest())
+
+
+def test_sums_of_which_one_needs_the_other_do_not_share_their_loop():
+    x, f, g, r = Input("X", f32, [M, N]), Func("f"), Func("g"), RDom("r", N)
+    f[i] = sum(x[i, r], over=r)
+    g[i] = sum(x[i, r] * f[i], over=r)
+    p = Pipeline("p", inputs=[x], outputs={f: [M], g: [M]})
+    s = Schedule(p)
+    s["g"].update(0).compute_with("f", i)
+    with pytest.raises(ScheduleError, match="stages-depend"):
+        p.lower(s)
 
 
 def test_a_loop_of_one_iteration_is_shared_too():

@@ -7,19 +7,26 @@ from torch.nn.functional import scaled_dot_product_attention as reference
 from tensorlang import Target, bf16, f16
 from tensorlang.nn import functional as ours
 from tensorlang.nn.attention import attention
-from tensorlang.nn.attention_backward import attention_gradients, backward
+from tensorlang.nn.attention_backward import Tile, attention_gradients, backward
 
 
 def draw(*shape, seed=0, dtype=torch.float32):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-def test_the_largest_score_has_no_gradient():
-    p = attention(bf16, bf16, bf16, features=64, values=64, causal="top_left")
-    text = str(attention_gradients(p, ["q", "k", "v"]))
+def made(dtype, wrt=("q", "k", "v"), **options):
+    p = attention(dtype, dtype, dtype, kept=True, **options)
+    return p, attention_gradients(p, wrt)
+
+
+def test_no_row_is_gone_over_again():
+    """The weights follow from what is kept of a row, of which a mask leaves a part."""
+    _, g = made(bf16, features=64, values=64, causal="top_left")
+    text = str(g)
     assert "grad_top" not in text
-    assert "ties" not in text
-    assert "rows[b, h, i] = (row_level[b, h, i], row_total[b, h, i], row_grad_total" in text
+    assert "= max(" not in text
+    assert "grad_total[b, h, i] = sum(-(f32(grad_out[b, h, i, d])*f32(out[b, h, i, d]))" in text
+    assert text.count("where j <= i") == 2
 
 
 @pytest.mark.cc
@@ -64,26 +71,62 @@ def test_a_causal_backward_in_bf16_with_a_score_of_its_own():
         assert (a - exact).norm() <= 2 * (b - exact).norm() + 1e-3 * exact.norm()
 
 
-@pytest.mark.parametrize(("groups", "causal"), [(1, "top_left"), (2, "")])
-def test_tiles_on_triton_give_the_gradients(groups, causal):
-    p = attention(f16, f16, f16, features=16, values=16, scale=0.3, groups=groups, causal=causal)
-    g = attention_gradients(p, ["q", "k", "v"])
-    kernel = g.compile(backward(g, "triton", queries=16, keys=16), "triton")
+TILES = {"keys": Tile(16, 32, 4, 2), "queries": Tile(32, 16, 4, 2)}
+
+
+@pytest.mark.parametrize(
+    ("groups", "options"),
+    [
+        (1, {"causal": "top_left"}),
+        (2, {}),
+        (1, {"causal": "bottom_right", "softcap": 3.0}),
+        (1, {"left": 9, "right": 3}),
+    ],
+)
+def test_tiles_on_triton_give_the_gradients(groups, options):
+    p, g = made(f16, features=16, values=16, scale=0.3, groups=groups, **options)
+    kernel = g.compile(backward(g, "triton", **TILES), "triton")
     heads = 2 // groups
-    q, slopes = (draw(1, 2, 19, 16, seed=s) for s in (0, 3))
-    k, v = (draw(1, heads, 21, 16, seed=s) for s in (1, 2))
-    tensors = [t.requires_grad_() for t in (q, k, v)]
-    out = reference(*tensors, scale=0.3, is_causal=bool(causal), enable_gqa=groups > 1)
-    want = torch.autograd.grad(out, tensors, slopes)
-    found = kernel(*(t.detach().half() for t in (*tensors, slopes)))
+    q, slopes = (draw(1, 2, 37, 16, seed=s).half() for s in (0, 3))
+    k, v = (draw(1, heads, 53, 16, seed=s).half() for s in (1, 2))
+    out, lse = p(q, k, v)
+    tensors = [t.double().requires_grad_() for t in (q, k, v)]
+    want = torch.autograd.grad(plain(*tensors, groups, **options), tensors, slopes.double())
+    found = kernel(q, k, v, out, lse, slopes)
     for a, b in zip(found, want, strict=True):
-        torch.testing.assert_close(a.float(), b, atol=4e-3, rtol=1e-2)
+        torch.testing.assert_close(a.double(), b, atol=4e-3, rtol=1e-2)
 
 
-def test_every_kernel_uses_the_matrix_unit_and_spills_nothing():
-    p = attention(bf16, bf16, bf16, features=64, values=64, causal="top_left")
-    g = attention_gradients(p, ["q", "k", "v"])
-    kernel = g.compile(backward(g, "triton"), Target("triton", arch="sm_90"))
-    sums = [b for name, b in kernel.binaries.items() if not name.endswith("out_sum")]
-    assert len(sums) == 4
-    assert all("wgmma.mma_async" in b.ptx and b.spilled == 0 for b in sums)
+def plain(q, k, v, groups, causal="", softcap=0.0, left=-1, right=-1):
+    """The definition, in f64."""
+    k, v = (t.repeat_interleave(groups, 1) for t in (k, v))
+    score = q @ k.mT * 0.3
+    if softcap:
+        score = softcap * (score / softcap).tanh()
+    at = torch.arange(k.shape[2]) - torch.arange(q.shape[2])[:, None]
+    shift = k.shape[2] - q.shape[2] if causal == "bottom_right" else 0
+    seen = at <= shift if causal else at == at
+    seen = seen & (at >= -left) if left >= 0 else seen
+    seen = seen & (at <= right) if right >= 0 else seen
+    return score.masked_fill(~seen, -torch.inf).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("dtype", [bf16, f16])
+def test_what_a_mask_excludes_may_be_as_large_as_it_will(dtype):
+    """An excluded score has no weight, where exp of it less the level of the row is infinite."""
+    p, g = made(dtype, features=16, values=16, causal="top_left")
+    kernel = g.compile(backward(g, "triton", **TILES), "triton")
+    kind = {bf16: torch.bfloat16, f16: torch.float16}[dtype]
+    q, k, v, slopes = (draw(1, 1, 32, 16, seed=s).to(kind) for s in range(4))
+    k[:, :, 16:] = 40 * q.flip(2)[:, :, 16:]
+    out, lse = p(q, k, v)
+    assert all(torch.isfinite(t).all() for t in kernel(q, k, v, out, lse, slopes))
+
+
+def test_keys_and_values_share_one_kernel_that_spills_nothing():
+    for causal in ("", "top_left"):
+        _, g = made(bf16, features=64, values=64, causal=causal)
+        kernel = g.compile(backward(g, "triton"), Target("triton", arch="sm_90"))
+        binaries = [b for name, b in kernel.binaries.items() if not name.endswith("grad_total")]
+        assert len(binaries) == 2
+        assert all("wgmma.mma_async" in b.ptx and b.spilled == 0 for b in binaries)
