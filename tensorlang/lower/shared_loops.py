@@ -16,10 +16,15 @@ from tensorlang.lower.plan import Level, Merge, Nest, Plan
 
 
 def is_shared(body: Stmt, merge: Merge) -> bool:
-    """Whether the stage stands in the loops of the other."""
+    """Whether the stage stands in the loops of the other, and has none of its own any more."""
     outer = (s for s in walk(body) if isinstance(s, Stage) and (s.func, s.number) == merge.into)
     inner = (s for stage in outer for s in walk(stage.body) if isinstance(s, Stage))
-    return any((s.func, s.number) == merge.stage for s in inner)
+    loop = f"{merge.stage[0]}.{merge.loop}"
+    return any(
+        not any(isinstance(s, For) and s.var == loop for s in walk(stage.body))
+        for stage in inner
+        if (stage.func, stage.number) == merge.stage
+    )
 
 
 def share_loops(body: Stmt, merge: Merge, plan: Plan) -> Stmt:
