@@ -7,7 +7,7 @@ from tensorlang.backends.triton.dialect import Identifiers, triton_dtype
 from tensorlang.backends.triton.emit_expr import REDUCERS, ExprPrinter, Frame
 from tensorlang.backends.triton.limits import Limits
 from tensorlang.backends.triton.masks import Knowledge, with_lane
-from tensorlang.backends.triton.share import walk_tiles
+from tensorlang.backends.triton.share import names_in, walk_tiles
 from tensorlang.backends.triton.tiles import (
     SHARED,
     Access,
@@ -95,7 +95,7 @@ class _Emitter:
         for lane in kernel.lanes.of(*bound):
             self.facts = with_lane(self.facts, lane)
         self.lines: list[str] = []
-        self.used = {name for tile in walk_tiles(kernel.body) for name in _free(tile)} | kept
+        self.used = names_in(kernel.body) | kept
         for grid in kernel.grid[1:]:
             self.used |= grid.extent.free
         if len(kernel.grid) == 1:
@@ -389,23 +389,3 @@ def _is_flat(loop: Loop) -> bool:
 
 def _listed(parts: Iterable[Expr], printer: ExprPrinter) -> str:
     return ", ".join(printer.text(part) for part in parts)
-
-
-def _free(tile: Tile) -> frozenset[str]:
-    """The names that a statement reads."""
-    match tile:
-        case Bind() | Declare() | Assign():
-            return tile.value.free
-        case Read() | Write():
-            parts = (*tile.at.parts, tile.mask, tile.value if isinstance(tile, Write) else None)
-            return frozenset[str]().union(*(e.free for e in parts if e is not None))
-        case ReduceFirst() | Combine():
-            return frozenset[str]().union(*(term.free for term in tile.terms))
-        case Arrive():
-            return frozenset[str]().union(*(e.free for e in tile.at.parts))
-        case Loop():
-            return tile.min.free | tile.extent.free
-        case Branch():
-            return tile.condition.free
-        case Barrier() | Comment():
-            return frozenset()

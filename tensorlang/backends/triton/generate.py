@@ -20,7 +20,12 @@ PASSES = (use_descriptors, give_addresses, share, promote_accumulators, place_ba
 
 def generate(launch: Launch, target: Target) -> KernelText:
     """The text of a launch.  Raises: TargetError: tile-too-large."""
-    kernel = optimised(build(launch))
+    return text_of(build(launch), launch, target)
+
+
+def text_of(kernel: Kernel, launch: Launch, target: Target) -> KernelText:
+    """The text of what `build` made of a launch.  Raises: TargetError: tile-too-large."""
+    kernel = optimised(kernel)
     if kernel.dependent and not gpu.launches_early(target.arch):
         note = f"'{kernel.name}' is launched after the kernel before it: it can be earlier on sm_90"
         kernel = replace(kernel, dependent=False, notes=(*kernel.notes, note))

@@ -329,6 +329,11 @@ def roots_of(tile: Tile) -> list[Expr]:
             return []
 
 
+def names_in(tiles: tuple[Tile, ...]) -> set[str]:
+    """The names that statements read."""
+    return {name for tile in walk_tiles(tiles) for e in roots_of(tile) for name in e.free}
+
+
 def _uses(tiles: tuple[Tile, ...]) -> set[tuple[Expr, object]]:
     """Every expression with each place that uses it: a larger expression, or a statement."""
     found: set[tuple[Expr, object]] = set()

@@ -11,12 +11,12 @@ which it rounds sizes up.  A variant is generated when a call first brings such 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tensorlang.backends.triton.build import Launch
+from tensorlang.backends.triton.build import Launch, build
 from tensorlang.backends.triton.descriptors import wanted
 from tensorlang.backends.triton.emit import KernelText
-from tensorlang.backends.triton.generate import generate
+from tensorlang.backends.triton.generate import generate, text_of
 from tensorlang.backends.triton.masks import Knowledge, plain_sizes
-from tensorlang.backends.triton.share import roots_of, walk_tiles
+from tensorlang.backends.triton.share import names_in, roots_of, walk_tiles
 from tensorlang.backends.triton.tiles import Kernel, Memory, Read, Tile, Write
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Size
 from tensorlang.ir.linear import integer
@@ -106,13 +106,11 @@ def holds(
 
 def usual_text(launch: Launch, target: Target) -> KernelText:
     """The text for sizes that fit no tile, and arrays that are rows after rows in memory."""
-    text = generate(launch, target)
-    held = usually_held(text.kernel)
-    if not held:
-        return text
+    kernel = build(launch)
     # The host gives every text of a kernel the same scalars.
-    kept = frozenset(name for _, name, _ in text.scalars)
-    return variant(replace(launch, kept=kept), target, held)
+    kept = frozenset(names_in(kernel.body)) & frozenset(launch.scalars)
+    units = _units(usually_held(kernel))
+    return text_of(replace(kernel, units=units), replace(launch, kept=kept), target)
 
 
 def usually_held(kernel: Kernel) -> frozenset[Assumption]:
@@ -125,11 +123,15 @@ def variant(launch: Launch, target: Target, held: frozenset[Assumption]) -> Kern
     launch = replace(
         launch,
         exact=frozenset(a.extent for a in held if isinstance(a, Exact)),
-        units={a.pointer: a.unit for a in held if isinstance(a, Described)},
+        units=_units(held),
     )
     # Of two divisors of one size the larger says more wherever it is a multiple of the other.
     largest = {m.size: m for m in sorted(_multiples(held), key=_divisor)}
     return generate(_divided(launch, largest), target) if largest else generate(launch, target)
+
+
+def _units(held: frozenset[Assumption]) -> dict[str, int]:
+    return {a.pointer: a.unit for a in held if isinstance(a, Described)}
 
 
 def _divisor(multiple: Multiple) -> int:
