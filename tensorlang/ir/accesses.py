@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Select, Unary, Var
@@ -46,7 +46,7 @@ class Access:
 
 
 def accesses_of(
-    body: Stmt, buffer: str, dims: tuple[str, ...] = (), unknown: Iterable[str] = ()
+    body: Stmt, buffer: str, dims: tuple[str, ...] = (), unknown: frozenset[str] = frozenset()
 ) -> list[Access]:
     """Every load of `buffer`, and every store to it, below `body`.
 
@@ -54,6 +54,16 @@ def accesses_of(
         dims: of a Func, the names of its dimensions; of an Input, nothing.
         unknown: buffers whose elements say nothing outside `body`.
     """
+    # Rounds of inference ask again of what did not change.
+    asked = (accesses_of, buffer, dims, unknown)
+    if asked not in body.found:
+        body.found[asked] = _accesses(body, buffer, dims, unknown)
+    return body.found[asked]
+
+
+def _accesses(
+    body: Stmt, buffer: str, dims: tuple[str, ...], unknown: frozenset[str]
+) -> list[Access]:
     found: list[Access] = []
     needed = names_needed(body, buffer)
     varying = dict.fromkeys(unknown, EVERYWHERE)
@@ -62,8 +72,7 @@ def accesses_of(
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scope:
+class _Scope(NamedTuple):
     """What is known of the names bound between `body` and here.
 
     `fixed`: the names bound to a value in which nothing varies, which stands for them.
@@ -101,7 +110,7 @@ def _collect(
     if stmt not in needed:
         return
     if isinstance(stmt, (Stage, Store)):
-        scope = replace(scope, span=stmt.span)
+        scope = scope._replace(span=stmt.span)
     for e in exprs_of(stmt):
         for load, conditions in _guarded_loads(e, buffer):
             if not any(_never_holds(condition, scope) for condition in conditions):
@@ -118,7 +127,7 @@ def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
     if isinstance(stmt, (Let, For)):
         dim = _own_dim(stmt.value if isinstance(stmt, Let) else stmt.min, scope, buffer)
         if dim is not None:
-            scope = replace(scope, own={**scope.own, stmt.var: dim})
+            scope = scope._replace(own={**scope.own, stmt.var: dim})
     match stmt:
         case Let() if stmt.value.dtype is index:
             return _bound(stmt.var, stmt.value, scope)
@@ -126,8 +135,7 @@ def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
             return _bound(stmt.var, stmt.min, scope)
         case For():
             first, extent = scope.value(stmt.min), scope.value(stmt.extent)
-            return replace(
-                scope,
+            return scope._replace(
                 whole=scope.whole | {stmt.var},
                 loose={**scope.loose, stmt.var: _range_of(first, extent, scope.loose)},
                 tight={**scope.tight, stmt.var: _range_of(first, extent, scope.tight)},
@@ -144,9 +152,8 @@ def _bound(name: str, value: Expr, scope: _Scope) -> _Scope:
     inside = all(n in scope.whole or n in scope.fixed or is_region_name(n) for n in value.free)
     value = scope.value(value)
     if scope.loose.keys().isdisjoint(value.free) and not value.reads:
-        return replace(scope, fixed={**scope.fixed, name: simplify(value)})
-    return replace(
-        scope,
+        return scope._replace(fixed={**scope.fixed, name: simplify(value)})
+    return scope._replace(
         loose={**scope.loose, name: bounds_of(value, scope.loose)},
         tight={**scope.tight, name: bounds_of(value, scope.tight)},
         whole=scope.whole | {name} if inside else scope.whole,
@@ -173,13 +180,13 @@ def _guard(condition: Expr, scope: _Scope) -> _Scope:
         name, is_upper, end = found
         old = scope.tight[name]
         new = Interval(old.lo, end) if is_upper else Interval(end, old.hi)
-        scope = replace(scope, tight={**scope.tight, name: new})
+        scope = scope._replace(tight={**scope.tight, name: new})
     for part in others:
         if scope.loose.keys().isdisjoint(part.free) and not part.reads:
-            scope = replace(scope, guards=(*scope.guards, part))
+            scope = scope._replace(guards=(*scope.guards, part))
             continue
         facts = scope.facts.assume(part)
-        scope = replace(scope, tight=_where(scope.tight, part), facts=facts)
+        scope = scope._replace(tight=_where(scope.tight, part), facts=facts)
     return scope
 
 

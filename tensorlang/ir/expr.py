@@ -25,7 +25,6 @@ Meaning (it holds on every backend):
 """
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, ClassVar
 
 from tensorlang.errors import DefinitionError
@@ -268,7 +267,9 @@ class Expr(Operators, metaclass=Interning):
     """Base of all expression nodes: `dtype`, the names it is free in, the buffers it reads."""
 
     __slots__ = ("__weakref__", "children", "dtype", "free", "reads")
-    arity: ClassVar[int] = 0
+    # The names of what a node is made of, and their defaults.
+    parts: ClassVar[tuple[str, ...]] = ()
+    defaults: ClassVar[tuple[Any, ...]] = ()
     dtype: DType
     children: tuple["Expr", ...]
     free: frozenset[str]
@@ -281,22 +282,20 @@ class Expr(Operators, metaclass=Interning):
         """The same node over other operands."""
         given: list[Any] = []
         rest = iter(children)
-        for f in fields(self):  # type: ignore[arg-type]
-            if f.init:
-                value = getattr(self, f.name)
-                if isinstance(value, Expr):
-                    value = next(rest)
-                elif isinstance(value, tuple):
-                    value = tuple(next(rest) for _ in value)  # type: ignore[arg-type]
-                given.append(value)
+        for part in type(self).parts:
+            value = getattr(self, part)
+            if isinstance(value, Expr):
+                value = next(rest)
+            elif isinstance(value, tuple):
+                value = tuple(next(rest) for _ in value)  # type: ignore[arg-type]
+            given.append(value)
         return type(self)(*given)
 
     def __repr__(self) -> str:
         return _shallow(self, 3)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made: Any = self
-        return type(self), tuple(getattr(made, f.name) for f in fields(made) if f.init)
+        return type(self), tuple(getattr(self, part) for part in type(self).parts)
 
     def _set(self, dtype: DType, *operands: "Expr") -> None:
         put = object.__setattr__
@@ -316,8 +315,7 @@ def _shallow(value: object, depth: int) -> str:
         return "(" + ", ".join(_shallow(v, depth) for v in value) + ")"  # type: ignore[misc]
     if not isinstance(value, Expr):
         return repr(value)
-    made: Any = value
-    inner = (_shallow(getattr(made, f.name), depth - 1) for f in fields(made) if f.init)
+    inner = (_shallow(getattr(value, part), depth - 1) for part in type(value).parts)
     return f"{type(value).__name__}({', '.join(inner) if depth else '...'})"
 
 

@@ -17,7 +17,7 @@ class Interning(type):
     """Makes equal nodes one object."""
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
-        if named or len(args) < cls.__dict__["arity"]:
+        if named or len(args) < len(cls.__dict__["parts"]):
             args = _positional(cls, args, named)
         if cls.__dict__.get("by_bits"):
             # As the dtype holds it, so that 0.1 and the f32 nearest to it make one constant.
@@ -36,8 +36,8 @@ class Interning(type):
 
 
 def _positional(cls: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-    given = dict(zip((f.name for f in fields(cls) if f.init), args, strict=False)) | named
-    return tuple(given.get(f.name, f.default) for f in fields(cls) if f.init)
+    rest = zip(cls.parts[len(args) :], cls.defaults[len(args) :], strict=True)
+    return (*args, *[named.get(name, default) for name, default in rest])
 
 
 def _key(value: Any) -> Any:
@@ -52,7 +52,8 @@ def node(cls: _C) -> _C:
     """A frozen, slotted dataclass whose equality is identity."""
     decorate: Callable[[Any], Any] = dataclass(frozen=True, slots=True, eq=False, repr=False)
     made = decorate(cls)
-    made.arity = sum(f.init for f in fields(made))
+    given = [f for f in fields(made) if f.init]
+    made.parts, made.defaults = tuple(f.name for f in given), tuple(f.default for f in given)
     return made
 
 

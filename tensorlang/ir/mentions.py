@@ -2,20 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from weakref import WeakKeyDictionary
 
 from tensorlang.ir.expr import Expr, Name
 from tensorlang.ir.stmt import For, If, Let, Stmt, Store, children_of, exprs_of
 from tensorlang.ir.walk import postorder
 
-# For as long as a statement lives: passes rebuild little of a program, and ask again and again.
-_touched: "WeakKeyDictionary[Stmt, frozenset[str]]" = WeakKeyDictionary()
-_found: "WeakKeyDictionary[Stmt, Mapping[str, int]]" = WeakKeyDictionary()
-
 
 def mentions(stmt: Stmt) -> Mapping[str, int]:
     """For each free name how many operands of expressions it is."""
-    found = _found.get(stmt)
+    found = stmt.found.get(mentions)
     if found is None:
         counts: Counter[str] = Counter()
         for child in children_of(stmt):
@@ -24,7 +19,7 @@ def mentions(stmt: Stmt) -> Mapping[str, int]:
             counts.pop(stmt.var, None)
         for e in exprs_of(stmt):
             counts.update(_uses(e))
-        found = _found[stmt] = counts
+        found = stmt.found[mentions] = counts
     return found
 
 
@@ -55,13 +50,13 @@ def touches(stmt: Stmt, buffer: str) -> bool:
 
 def touched(stmt: Stmt) -> frozenset[str]:
     """The buffers that a statement loads from or stores to."""
-    found = _touched.get(stmt)
+    found = stmt.found.get(touched)
     if found is None:
         own = [stmt.buffer] if isinstance(stmt, Store) else list[str]()
         parts = [e.reads for e in exprs_of(stmt)]
         # A list, not a generator: what nests deeply may not recurse through C.
         parts += [touched(child) for child in children_of(stmt)]
-        found = _touched[stmt] = frozenset(own).union(*parts)
+        found = stmt.found[touched] = frozenset(own).union(*parts)
     return found
 
 

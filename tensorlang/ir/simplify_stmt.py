@@ -1,7 +1,7 @@
 """Simplifying statements: every expression under what the loops, Lets and Ifs around it say."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Name, Param, Size, Unary
@@ -25,6 +25,8 @@ from tensorlang.ir.types import bool_
 from tensorlang.ir.walk import substitute
 
 _NOTHING = Block(())
+# The names that are replaced further inside, by expressions over names that are not.
+Values: TypeAlias = Mapping[str, Expr]
 
 
 def simplify_stmt(stmt: Stmt, facts: Facts = Facts.none) -> Stmt:
@@ -37,56 +39,58 @@ def simplify_stmt(stmt: Stmt, facts: Facts = Facts.none) -> Stmt:
     let x = v: s                  -> s[x := v]   where v is a name and a constant, or x occurs once
     """
     while True:
-        stmt = _simplified(stmt, facts)
+        stmt = _simplified(stmt, facts, {})
         # A body may now mention a name less often than before.
         if not any(isinstance(s, Let) and _is_inlined(s) for s in walk(stmt)):
             return stmt
 
 
-def _simplified(stmt: Stmt, facts: Facts) -> Stmt:
+def _simplified(stmt: Stmt, facts: Facts, values: Values) -> Stmt:
     """Once, from the outside in."""
-    stmt = map_exprs(stmt, lambda e: simplify(e, facts))
+    stmt = map_exprs(stmt, lambda e: simplify(substitute(e, values), facts))
     match stmt:
         case For():
-            return _for(stmt, facts)
+            return _for(stmt, facts, values)
         case Let():
-            return _let(stmt, facts)
+            return _let(stmt, facts, values)
         case If():
-            return _if(stmt, facts)
+            return _if(stmt, facts, values)
         case Block():
-            return _block(stmt, facts)
+            return _block(stmt, facts, values)
         case Assert(condition=Const(value=True)):
             return _NOTHING
         case _:
-            return _around(stmt, facts)
+            return _around(stmt, facts, values)
 
 
-def _around(stmt: Stmt, facts: Facts) -> Stmt:
+def _around(stmt: Stmt, facts: Facts, values: Values) -> Stmt:
     """`stmt` over its simplified body; nothing when that is nothing."""
-    result = map_children(stmt, lambda child: _simplified(child, facts))
+    if isinstance(stmt, For | Let) and stmt.var in values:
+        values = {name: value for name, value in values.items() if name != stmt.var}
+    result = map_children(stmt, lambda child: _simplified(child, facts, values))
     body = getattr(result, "body", None)
     return _NOTHING if isinstance(body, Block) and not body.statements else result
 
 
-def _for(stmt: For, facts: Facts) -> Stmt:
+def _for(stmt: For, facts: Facts, values: Values) -> Stmt:
     if isinstance(stmt.extent, Const):
         count = int(stmt.extent.value)
         if count <= 0:
             return _NOTHING
         if count == 1:
-            return _let(Let(stmt.var, stmt.min, stmt.body), facts)
+            return _let(Let(stmt.var, stmt.min, stmt.body), facts, values)
     elif facts.holds(facts.simplified(stmt.extent <= 0)):
         return _NOTHING
-    return _around(stmt, facts.with_range(stmt.var, stmt.min, stmt.extent))
+    return _around(stmt, facts.with_range(stmt.var, stmt.min, stmt.extent), values)
 
 
-def _if(stmt: If, facts: Facts) -> Stmt:
+def _if(stmt: If, facts: Facts, values: Values) -> Stmt:
     if isinstance(stmt.condition, Const):
-        return _simplified(stmt.body, facts) if stmt.condition.value else _NOTHING
-    for name, value in _fixed_names(stmt.condition):
-        body = _substituted(stmt.body, name, value)
-        stmt = stmt if body is stmt.body else replace(stmt, body=body)
-    return _around(stmt, facts.assume(stmt.condition))
+        return _simplified(stmt.body, facts, values) if stmt.condition.value else _NOTHING
+    fixed = dict(_fixed_names(stmt.condition))
+    if fixed:
+        values = {name: substitute(value, fixed) for name, value in values.items()} | fixed
+    return _around(stmt, facts.assume(stmt.condition), values)
 
 
 def _fixed_names(condition: Expr) -> Iterator[tuple[str, Const]]:
@@ -105,22 +109,23 @@ def _fixed_names(condition: Expr) -> Iterator[tuple[str, Const]]:
                 pass
 
 
-def _block(stmt: Block, facts: Facts) -> Stmt:
+def _block(stmt: Block, facts: Facts, values: Values) -> Stmt:
     parts: list[Stmt] = []
     for part in stmt.statements:
-        parts.append(_simplified(part, facts))
+        parts.append(_simplified(part, facts, values))
         if isinstance(part, Assert):
             # It holds for all that follows.
-            facts = facts.assume(part.condition)
+            facts = facts.assume(substitute(part.condition, values))
     nested = any(isinstance(s, Block) for s in parts)
     same = all(a is b for a, b in zip(parts, stmt.statements, strict=True))
     return stmt if same and not nested and len(parts) != 1 else block(*parts)
 
 
-def _let(stmt: Let, facts: Facts) -> Stmt:
+def _let(stmt: Let, facts: Facts, values: Values) -> Stmt:
+    """Args: stmt: its value is simplified and its body is not."""
     if _is_inlined(stmt):
-        return _simplified(_substituted(stmt.body, stmt.var, stmt.value), facts)
-    result = _around(stmt, facts.with_value(stmt.var, stmt.value))
+        return _simplified(stmt.body, facts, {**values, stmt.var: stmt.value})
+    result = _around(stmt, facts.with_value(stmt.var, stmt.value), values)
     if isinstance(result, Let) and not _occurrences(result.body, result.var):
         return result.body
     return result
@@ -163,14 +168,7 @@ def _occurrences(body: Stmt, name: str) -> int:
 
 def _captures(let: Let) -> bool:
     """Whether the name is mentioned below a loop or Let that binds a name of its value."""
+    if not let.value.free:
+        return False
     inside = mentioning(let.body, let.var)
     return any(isinstance(s, (For, Let)) and s.var in let.value.free for s in inside)
-
-
-def _substituted(stmt: Stmt, name: str, value: Expr) -> Stmt:
-    if name not in mentions(stmt):
-        return stmt
-    stmt = map_exprs(stmt, lambda e: substitute(e, {name: value}))
-    if isinstance(stmt, (For, Let)) and stmt.var == name:
-        return stmt
-    return map_children(stmt, lambda child: _substituted(child, name, value))

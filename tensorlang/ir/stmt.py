@@ -26,7 +26,7 @@ extent <= 0 runs no iteration.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tensorlang.ir.expr import Expr, Param, Size, Unary
 from tensorlang.ir.types import DType
@@ -67,15 +67,30 @@ class Buffer:
     hints: "Hints" = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Block:
+class _Node:
+    """What analyses have found of a statement, which never changes, while it lives."""
+
+    __slots__ = ("_found",)
+
+    @property
+    def found(self) -> dict[object, Any]:
+        try:
+            return self._found
+        except AttributeError:
+            made: dict[object, Any] = {}
+            object.__setattr__(self, "_found", made)
+            return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block(_Node):
     """Statements in order."""
 
     statements: tuple["Stmt", ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Stage:
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage(_Node):
     """The loops of one stage of a Func: 0 its pure definition, k its update k - 1."""
 
     func: str
@@ -84,8 +99,8 @@ class Stage:
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class For:
+@dataclass(frozen=True, slots=True, eq=False)
+class For(_Node):
     """body for var = min, ..., min + extent - 1; `reduction`: var is (part of) an RDom variable."""
 
     var: str
@@ -98,8 +113,8 @@ class For:
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Let:
+@dataclass(frozen=True, slots=True, eq=False)
+class Let(_Node):
     """var stands for value in body."""
 
     var: str
@@ -107,24 +122,24 @@ class Let:
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class If:
+@dataclass(frozen=True, slots=True, eq=False)
+class If(_Node):
     """body where condition holds."""
 
     condition: Expr
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Allocate:
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocate(_Node):
     """A buffer that lives while body runs; its elements start undefined."""
 
     buffer: Buffer
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Store:
+@dataclass(frozen=True, slots=True, eq=False)
+class Store(_Node):
     """buffer[indices] = values, one value a component; all loads happen before."""
 
     buffer: str
@@ -135,8 +150,8 @@ class Store:
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Assert:
+@dataclass(frozen=True, slots=True, eq=False)
+class Assert(_Node):
     """A condition over sizes and params, checked by the call before anything runs.
 
     Asserts come first in a program's body.  When one fails the call raises `error` (a class of

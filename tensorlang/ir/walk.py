@@ -1,6 +1,7 @@
 """Walking expressions: iterative, and once per shared node."""
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 from tensorlang.ir.expr import Expr, Load
@@ -54,9 +55,9 @@ def rewrite(root: Expr, rule: Callable[[Expr], Expr], memo: dict[Expr, Expr] | N
 
 def substitute(root: Expr, values: Mapping[str, Expr]) -> Expr:
     """Replace the names in `values`, leaving alone what does not mention them."""
-    names = frozenset(values)
-    if root.free.isdisjoint(names):
+    if values.keys().isdisjoint(root.free):
         return root
+    names = root.free & values.keys()
     memo: dict[Expr, Expr] = {}
     for e in _mentioning(root, names):
         if not e.children:
@@ -66,7 +67,7 @@ def substitute(root: Expr, values: Mapping[str, Expr]) -> Expr:
     return memo[root]
 
 
-def _mentioning(root: Expr, names: frozenset[str]) -> Iterator[Expr]:
+def _mentioning(root: Expr, names: AbstractSet[str]) -> Iterator[Expr]:
     seen: set[Expr] = set()
     stack = [(root, False)]
     while stack:

@@ -18,6 +18,7 @@ from tensorlang.ir.stmt import (
     Program,
     Stage,
     Stmt,
+    Store,
     block,
     children_of,
     exprs_of,
@@ -151,9 +152,8 @@ def _at(
     var = f"{level.func}.{level.loop}"
     loops = list(_loops_over(body, var, func))
     made: Made = {loop: replace(loop, body=_inside_guards(loop.body, func, make)) for loop in loops}
-    outside = _swap(body, func, dict.fromkeys(loops, Block(())))
     at_once = _most_that_run(body, func, made)
-    if at_once != 1 or touches(outside, func):
+    if at_once != 1 or _is_used_outside(body, func, made):
         raise _consumer_outside(func, placement, level, at_once)
     return _swap(body, func, made)
 
@@ -177,6 +177,14 @@ def _swap(body: Stmt, func: str, made: Made) -> Stmt:
     if isinstance(body, For) and body in made:
         return made[body]
     return map_children(body, lambda child: _swap(child, func, made))
+
+
+def _is_used_outside(stmt: Stmt, func: str, loops: Made) -> bool:
+    if (isinstance(stmt, For) and stmt in loops) or not touches(stmt, func):
+        return False
+    stores = isinstance(stmt, Store) and stmt.buffer == func
+    reads = any(func in e.reads for e in exprs_of(stmt))
+    return stores or reads or any(_is_used_outside(s, func, loops) for s in children_of(stmt))
 
 
 def _most_that_run(stmt: Stmt, func: str, loops: Made) -> int:

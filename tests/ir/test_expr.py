@@ -59,7 +59,7 @@ def test_a_node_knows_its_free_names_and_the_buffers_it_reads():
 
 
 def test_deep_and_shared_expressions_are_built_fast():
-    start = time.perf_counter()
+    start = time.process_time()
     chain: Expr = x
     for _ in range(20_000):
         chain = chain + 1.0
@@ -69,7 +69,7 @@ def test_deep_and_shared_expressions_are_built_fast():
     assert repr(chain)
     assert repr(doubled)
     del chain, doubled
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 # Operators

@@ -142,3 +142,8 @@ def test_nested_blocks_are_opened():
     result = simplify_stmt(nested)
     assert isinstance(result, Block)
     assert len(result.statements) == 3
+
+
+def test_a_size_fixed_by_a_condition_is_fixed_in_what_lets_outside_stand_for():
+    rows = Let("rows", M, If(M == 1, loop("i", Var("rows"), store(i))))
+    assert not any(isinstance(s, For) for s in walk(simplify_stmt(rows)))
