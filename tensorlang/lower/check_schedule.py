@@ -8,6 +8,7 @@ from tensorlang.errors import ScheduleError
 from tensorlang.ir.expr import Const, Expr, Param, Var
 from tensorlang.ir.stmt import (
     Allocate,
+    Buffer,
     For,
     Let,
     LoopKind,
@@ -136,7 +137,7 @@ def check_lanes(program: Program) -> Program:
 
     Raises: ScheduleError: lanes-not-constant, nested-gpu-blocks, shared-storage.
     """
-    _check(program.body, "none", {}, frozenset())
+    _check(program.body, "none", {}, {})
     return program
 
 
@@ -146,7 +147,7 @@ Varying: TypeAlias = Mapping[str, frozenset[str]]
 Blocks: TypeAlias = Literal["none", "own", "another's"]
 
 
-def _check(stmt: Stmt, blocks: Blocks, varying: Varying, kept: frozenset[str]) -> None:
+def _check(stmt: Stmt, blocks: Blocks, varying: Varying, kept: Mapping[str, Buffer]) -> None:
     if isinstance(stmt, For):
         if stmt.kind is LoopKind.VECTORIZED:
             _check_extent(stmt, _loops_of(stmt.extent, varying))
@@ -159,7 +160,7 @@ def _check(stmt: Stmt, blocks: Blocks, varying: Varying, kept: frozenset[str]) -
     if isinstance(stmt, Let) and (loops := _loops_of(stmt.value, varying)):
         varying = {**varying, stmt.var: loops}
     if isinstance(stmt, Allocate):
-        kept = kept | {stmt.buffer.name}
+        kept = {**kept, stmt.buffer.name: stmt.buffer}
     if isinstance(stmt, Stage) and blocks == "own":
         blocks = "another's"
     for child in children_of(stmt):
@@ -170,14 +171,15 @@ def _loops_of(e: Expr, varying: Varying) -> frozenset[str]:
     return frozenset[str]().union(*(varying[name] for name in e.free & varying.keys()))
 
 
-def _check_shared(loop: For, kept: frozenset[str]) -> None:
+def _check_shared(loop: For, kept: Mapping[str, Buffer]) -> None:
     """Iterations that run at once never compute a Func into one storage.
 
     A loop of its own, or one that compute_with has put it in, gives each its elements.
     """
     func, _, name = loop.var.rpartition(".")
     inside = (s.func for s in walk(loop.body) if isinstance(s, Stage))
-    shared = next((f for f in inside if f in kept and f != func and not _is_apart(loop, f)), None)
+    theirs = (f for f in inside if f in kept and f != func)
+    shared = next((f for f in theirs if not _is_apart(loop, kept[f])), None)
     if shared is not None:
         raise ScheduleError(
             "shared-storage",
@@ -189,20 +191,24 @@ def _check_shared(loop: For, kept: frozenset[str]) -> None:
         )
 
 
-def _is_apart(loop: For, func: str) -> bool:
-    """Whether an iteration touches of `func` only what is at the loop's own index."""
+def _is_apart(loop: For, buffer: Buffer) -> bool:
+    """Whether an iteration touches of a buffer only what is at the loop's own index in some
+    dimension, which is no ring: there two indices may be one element.
+    """
     names = {loop.var}
     names |= {
         s.var
         for s in walk(loop.body)
         if isinstance(s, Let) and isinstance(s.value, Var) and s.value.name == loop.var
     }
-    stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.buffer == func]
+    stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.buffer == buffer.name]
     exprs = [e for s in walk(loop.body) for e in exprs_of(s)]
-    loads = [load for load in loads_of(*exprs) if load.buffer == func]
-    return all(
-        any(isinstance(e, Var) and e.name in names for e in touch.indices)
-        for touch in (*stores, *loads)
+    loads = [load for load in loads_of(*exprs) if load.buffer == buffer.name]
+    touched = [touch.indices for touch in (*stores, *loads)]
+    folds = buffer.fold or (0,) * len(buffer.dims)
+    return any(
+        not ring and all(isinstance(at[k], Var) and at[k].free <= names for at in touched)
+        for k, ring in enumerate(folds)
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tensorlang import Func, Input, Pipeline, Schedule, ScheduleError, i32, repeat_edge
+from tensorlang import Func, Input, Pipeline, RDom, Schedule, ScheduleError, i32, repeat_edge, sum
 from tests.lower.algorithms import N, i, j, rows
 
 
@@ -63,3 +63,19 @@ def test_lanes_of_an_extent_that_varies_are_refused() -> None:
     with pytest.raises(ScheduleError, match="lanes-not-constant") as caught:
         pipeline.lower(s)
     assert "it depends on g.i" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["vectorize", "parallel"])
+def test_iterations_that_run_at_once_never_share_a_ring(kind: str) -> None:
+    """Each has an element of `f` of its own, but for the ring."""
+    a, f, g, k = Input("A", i32, [N, N]), Func("f"), Func("g"), RDom("k", N)
+    f[i] = sum(a[i, k], over=k)
+    g[i] = f[i] + 1
+    pipeline = Pipeline("p", inputs=[a], outputs={g: [N]})
+    s = Schedule(pipeline)
+    getattr(s[g], kind)(i)
+    s[f].store_root().compute_at(g, i)
+    pipeline.lower(s)
+    s[f].fold_storage(i, 2)
+    with pytest.raises(ScheduleError, match="shared-storage"):
+        pipeline.lower(s)
