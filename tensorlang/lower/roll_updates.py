@@ -29,6 +29,7 @@ from tensorlang.ir.stmt import (
 )
 from tensorlang.ir.types import DType, i32, index
 from tensorlang.ir.walk import postorder, rewrite, substitute
+from tensorlang.lower.data_limits import Limits, Rows, data_limits
 from tensorlang.lower.plan import Group, Plan
 from tensorlang.lower.rolling_terms import BEFORE, SEEN, Ratio, Slice, Terms, store_of
 
@@ -63,7 +64,9 @@ class _Roll:
         anchor = self.group.anchor
         loop = self._loop(self.stages[anchor, 1])
         self.part = part = self._slice(loop)
+        limits = self._limits()
         loop = self._without_empty_slices(loop, part)
+        loop = self._within(loop, part, limits.first, limits.last)
         inside: list[Stmt] = []
         kept: list[Buffer] = []
         for member in self.group.members:
@@ -80,7 +83,7 @@ class _Roll:
         for buffer in kept:
             body = Allocate(buffer, body)
         after = [s for member in self.group.members for s in self._poison(member)]
-        whole = block(replace(loop, body=body), *after)
+        whole = block(limits.around(replace(loop, body=body)), *after)
         if self.terms.counts:
             whole = self._with_seen(whole)
         return self._put(replace(self.stages[anchor, 1], body=whole))
@@ -125,7 +128,7 @@ class _Roll:
         anchor = self.terms.func(self.group.anchor)
         definition, domain = anchor.definitions[1], self.terms.domain(anchor.name)
         parts = () if domain.where is None else conjuncts_of(domain.where)
-        # Of data nothing is known here.
+        # What data says is found out by `_limits`.
         told = [e for e in parts if not e.reads]
         if not told or not isinstance(part.length, Const):
             return loop
@@ -140,13 +143,32 @@ class _Roll:
         there = bounds_of(Var(name), ranges)
         if there.lo is None or there.hi is None:
             return loop
+        return self._within(loop, part, there.lo, there.hi)
+
+    def _within(self, loop: For, part: Slice, first: Expr | None, last: Expr | None) -> For:
+        """The loop with those slices alone that hold points from `first` to `last`."""
+        if not isinstance(part.length, Const) or (first is None and last is None):
+            return loop
+        anchor = self.group.anchor
+        name, low, _ = self.terms.domain(anchor).dims[0]
         # Slice v holds the points low + (v - min)*length ...; an unsplit loop is its own point.
-        start = loop.min if loop.var == f"{anchor.name}.{name}" else low
-        first = loop.min + (there.lo - start) // part.length
-        last = loop.min + (there.hi - start) // part.length
-        first = maximum(loop.min, first)
-        end = minimum(loop.min + loop.extent, last + 1)
-        return replace(loop, min=first, extent=end - first)
+        start = ZERO if loop.var == f"{anchor}.{name}" else low
+        begin, end = loop.min, loop.min + loop.extent
+        if first is not None:
+            begin = maximum(begin, (first - start) // part.length)
+        if last is not None:
+            end = minimum(end, (last - start) // part.length + 1)
+        return replace(loop, min=begin, extent=end - begin)
+
+    def _limits(self) -> Limits:
+        """Where data ends the domain of every row."""
+        func = self.terms.func(self.terms.rolled)
+        domain = self.terms.domain(func.name)
+        parts = () if domain.where is None else conjuncts_of(domain.where)
+        _, low, extent = domain.dims[0]
+        inputs = frozenset(a.name for a in self.plan.algorithm.inputs)
+        rows = Rows(func, self.stages[func.name, 0], inputs)
+        return data_limits(rows, [e for e in parts if e.reads], low, low + extent)
 
     def _on_slice(self, stage: Stage, member: str, part: Slice) -> Stage:
         """The update of a member with its loop over the domain cut down to the slice."""
