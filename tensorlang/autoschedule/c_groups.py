@@ -11,6 +11,7 @@ there on whose rows it is read, if what is kept for that fits the cache:
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf, prod
 
 from tensorlang.algorithm import (
     Algorithm,
@@ -21,12 +22,17 @@ from tensorlang.algorithm import (
 )
 from tensorlang.autoschedule.extents import Extents
 from tensorlang.autoschedule.reach import Reach, reach_of, through, union
-from tensorlang.ir.expr import Binary, Call, Const, Expr, Load, Name
+from tensorlang.ir.expr import Binary, Call, Const, Expr, Load, Name, Var
+from tensorlang.ir.linear import to_linear
 from tensorlang.ir.walk import loads_of, postorder
 from tensorlang.target import Target
 
 # Operations that inlining may repeat for a point: what storing and loading one costs.
 _REPEATED = 4
+# The same for a function of one value, where the whole array is larger than the caches.
+_REPEATED_IF_LARGE = 64
+# The largest cache, where it is not known.
+_CACHED = 8 << 20
 # What a function, a division, and a load across the rows of an array cost in additions.
 _FUNCTION, _DIVISION, _GATHER = 10, 4, 4
 # Of a variable with many values that a reader loops over but the Func does not know.
@@ -70,39 +76,64 @@ class Groups:
         self.algorithm = algorithm
         self.extents = extents
         self.budget = _budget(target)
+        self._cached = max(target.caches, default=_CACHED)
         self.funcs = {f.name: f for f in algorithm.funcs}
         self.inlined: set[str] = set()
         self.roots: dict[str, Group] = {}
         self.inside: dict[str, Group] = {}
-        self._copies: dict[str, int] = {}
+        self._copies: dict[str, float] = {}
         self._consumers: dict[str, list[str]] = {}
         for reader in algorithm.funcs:
             for name in reads_of(reader) - {reader.name}:
                 self._consumers.setdefault(name, []).append(reader.name)
         outputs = {name for name, _ in algorithm.outputs}
         for func in reversed(algorithm.funcs):
-            if func.name not in outputs and self._is_inlined(func):
-                self.inlined.add(func.name)
-            elif func.name in outputs or not self._joins(func):
+            if func.name in outputs or not self._is_inside(func):
                 self.roots[func.name] = Group(func.name, tuple(range(len(func.dims) - 1)))
 
-    def _is_inlined(self, func: FuncRecord) -> bool:
+    def _is_inside(self, func: FuncRecord) -> bool:
+        """Inline the Func, or compute it inside another, where that is worth it."""
+        repeated = self._repeated(func)
+        if repeated > _REPEATED and self._joins(func):
+            return True
+        is_inlined = repeated <= _REPEATED or self._is_cheap_at_large(func)
+        if is_inlined:
+            self.inlined.add(func.name)
+        return is_inlined
+
+    def _repeated(self, func: FuncRecord) -> float:
+        """Operations that are done again for a point of a Func that is inlined."""
         copies = sum(self._times(func, reader) for reader in self._consumers.get(func.name, ()))
         self._copies[func.name] = copies
-        return func.is_pure and cost(func) * (copies - 1) <= _REPEATED
+        return cost(func) * (copies - 1) if func.is_pure else inf
 
-    def _times(self, func: FuncRecord, reader: str) -> int:
+    def _is_cheap_at_large(self, func: FuncRecord) -> bool:
+        """Whether a point is computed again sooner than it comes back from beyond the caches."""
+        size = prod(self.extents.shape(func)) * sum(d.bits // 8 or 1 for d in func.dtypes)
+        if not func.is_pure or size <= self._cached:
+            return False
+        # What reads several points would load all of them again.
+        is_pointwise = len(set(loads_of(*func.definitions[0].values))) <= 1
+        return is_pointwise and self._repeated(func) <= _REPEATED_IF_LARGE
+
+    def _times(self, func: FuncRecord, reader: str) -> float:
         """How often a point of `func` is read by a point of a Func with loops, through `reader`."""
-        times = 0
+        times = 0.0
         for definition in self.funcs[reader].definitions:
             loads = {x for x in loads_of(*exprs_of_definition(definition)) if x.buffer == func.name}
             times += sum(self._repeats(load, self.funcs[reader], definition) for load in loads)
         return times * (self._copies[reader] if reader in self.inlined else 1)
 
-    def _repeats(self, load: Load, reader: FuncRecord, definition: Definition) -> int:
-        """Over how many points of the reader's loops one point of the load stays the same."""
+    def _repeats(self, load: Load, reader: FuncRecord, definition: Definition) -> float:
+        """Over how many points of the reader's loops one point of the load stays the same.
+
+        Of a load at 2*x only every other point is read at all.
+        """
         names = frozenset[str]().union(*(e.free for e in load.indices))
-        repeats = 1
+        repeats = 1.0
+        for e in load.indices:
+            steps = [abs(c) for atom, c in to_linear(e).terms.items() if isinstance(atom, Var)]
+            repeats /= max(1, *steps) if len(steps) == 1 else 1
         for name in definition.loops:
             if name not in names:
                 repeats *= self._extent(name, reader, definition)

@@ -1,12 +1,12 @@
 """The loops of one stage on C: which one becomes vectors, which ones stand inside the others."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tensorlang.algorithm import Algorithm, Definition, FuncRecord, exprs_of_definition
 from tensorlang.autoschedule.extents import Extents
 from tensorlang.ir.associativity import associative_operator
-from tensorlang.ir.expr import Binary, Expr, Load
+from tensorlang.ir.expr import Binary, Expr, Load, Name
 from tensorlang.ir.walk import loads_of
 from tensorlang.schedule import Schedule, Stage
 from tensorlang.target import Target
@@ -152,10 +152,21 @@ def _is_skewed(algorithm: Algorithm, func: FuncRecord) -> bool:
     touched += [d.indices for d in func.definitions]
     fixed = {name.name for name in (*algorithm.sizes, *algorithm.params)}
     return any(
-        not (at[-1].free - fixed).isdisjoint(name for e in at[:-1] for name in e.free)
+        not (at[-1].free - fixed).isdisjoint(name for e in at[:-1] for name in _moved_by(e))
         for at in touched
         if at
     )
+
+
+def _moved_by(e: Expr) -> Iterator[str]:
+    """The names that an index follows; what is read at a place from data lies anywhere anyway."""
+    stack = [e]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Name):
+            yield part.name
+        elif not isinstance(part, Load):
+            stack.extend(part.children)
 
 
 def _runs_across(func: FuncRecord, definition: Definition, lane: str) -> bool:

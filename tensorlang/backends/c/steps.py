@@ -7,10 +7,10 @@ A[x//2] there                       ->  A[4*q + (0, 0, 1, 1, 2, 2, 3, 3)]: a loa
 from collections.abc import Sequence
 
 from tensorlang.backends.c.rewriting import total
-from tensorlang.ir.expr import Binary, Const, Expr, Var
+from tensorlang.ir.expr import Binary, Cast, Const, Expr, Var
 from tensorlang.ir.linear import Linear, integer, to_expr, to_linear
 from tensorlang.ir.stmt import Stmt, map_children, map_exprs
-from tensorlang.ir.types import index
+from tensorlang.ir.types import index, u64
 from tensorlang.ir.walk import rewrite, substitute
 
 
@@ -34,6 +34,36 @@ def in_whole_steps(stmt: Stmt, lane: str, first: Expr, width: int) -> Stmt:
         return map_children(map_exprs(s, lambda e: rewrite(e, rule, memo)), visit)
 
     return visit(stmt)
+
+
+def with_narrow_clamps(stmt: Stmt) -> Stmt:
+    """The statement with data clamped before it becomes an index, for which there are vectors.
+
+    min(index(i), 6)  ->  index(min(i, 6))        f32(index(i))  ->  f32(i)
+    """
+    memo: dict[Expr, Expr] = {}
+
+    def visit(s: Stmt) -> Stmt:
+        return map_children(map_exprs(s, lambda e: rewrite(e, _narrowed, memo)), visit)
+
+    return visit(stmt)
+
+
+def _narrowed(e: Expr) -> Expr:
+    match e:
+        case Cast(a=Cast(a=data) as inner) if inner.dtype is index and _is_data(data):
+            return Cast(e.dtype, data)
+        case Binary(op="min" | "max", a=Cast(a=data), b=Const(value=bound)) if e.dtype is index:
+            if _is_data(data) and data.dtype.lowest <= bound <= data.dtype.highest:
+                return Cast(index, Binary(e.op, data, Const(bound, data.dtype)))
+        case _:
+            pass
+    return e
+
+
+def _is_data(e: Expr) -> bool:
+    """Whether each value of an integer is an index too."""
+    return e.dtype.is_integer and e.dtype is not index and e.dtype is not u64
 
 
 def steps_of(e: Expr, lane: str, first: Expr, width: int) -> tuple[Linear, list[int]] | None:

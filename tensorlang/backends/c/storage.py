@@ -33,13 +33,23 @@ class Storage:
         return tuple(made)
 
     def offset(self, indices: tuple[Expr, ...], component: int) -> Expr:
-        """The position of an element, in elements."""
+        """The position of an element, in elements: what is known last, for it costs nothing there.
+
+        Neighbours then differ in that alone, and share the rest.
+        """
         total: Expr | None = None
+        known = 0
         for place, stride in zip(self.places(indices), self.strides[component], strict=True):
+            if isinstance(stride, Const):
+                form = to_linear(place)
+                known += form.constant * int(stride.value)
+                place = to_expr(form.shifted(-form.constant))
             term = product_of(place, stride)
             if not _is(term, 0):
                 total = term if total is None else Binary("add", total, term)
-        return integer(0) if total is None else total
+        if total is None:
+            return integer(known)
+        return Binary("add", total, integer(known)) if known else total
 
     def step_of(self, indices: tuple[Expr, ...], component: int, var: Expr) -> int | None:
         """How far the element moves when `var` grows by 1; None where that is not a constant."""

@@ -28,7 +28,7 @@ from tensorlang.backends.c.nest import (
 )
 from tensorlang.backends.c.private import private_to_lanes
 from tensorlang.backends.c.rewriting import all_of, either, guarded, has_vectorized, replace_names
-from tensorlang.backends.c.steps import in_whole_steps
+from tensorlang.backends.c.steps import in_whole_steps, with_narrow_clamps
 from tensorlang.backends.c.strips import Strip, in_strips, never_negative
 from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.facts import Facts
@@ -117,7 +117,7 @@ def _in_lanes(lane: For, strip: Strip, body: Stmt) -> Stmt:
     """One vector's worth of the loop."""
     if strip.width == 1:
         return replace_names(body, {lane.var: strip.first})
-    stepped = in_whole_steps(body, lane.var, strip.first, strip.width)
+    stepped = in_whole_steps(with_narrow_clamps(body), lane.var, strip.first, strip.width)
     inside = private_to_lanes(stepped, lane.var, strip.first, strip.width)
     return replace(lane, min=strip.first, extent=integer(strip.width), body=inside)
 

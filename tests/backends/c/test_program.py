@@ -154,4 +154,4 @@ program p(N; A: f32[N, 5]) -> B: f32[N, 5]:
     B[0, j] = T[1, j]
 """)
     assert "float T[24]" in source
-    assert "T[8 + j]" in source
+    assert "T[j + 8]" in source
