@@ -40,11 +40,10 @@ class Storage:
         total: Expr | None = None
         known = 0
         for place, stride in zip(self.places(indices), self.strides[component], strict=True):
-            if isinstance(stride, Const):
-                form = to_linear(place)
-                known += form.constant * int(stride.value)
-                place = to_expr(form.shifted(-form.constant))
-            term = product_of(place, stride)
+            form = to_linear(place)
+            step = int(stride.value) if isinstance(stride, Const) else 0
+            known += form.constant * step
+            term = product_of(to_expr(form.shifted(-form.constant)) if step else place, stride)
             if not _is(term, 0):
                 total = term if total is None else Binary("add", total, term)
         if total is None:

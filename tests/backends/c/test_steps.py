@@ -77,6 +77,20 @@ def test_halves_are_loads_and_shuffles_where_the_compiler_has_them() -> None:
     assert "#pragma GCC unroll 8" in without
 
 
+def test_data_is_clamped_in_vectors_before_it_becomes_an_index() -> None:
+    source = translate(
+        parse_program("""
+program p(N; A: f32[8], I: i32[N]) -> B: f32[N]:
+  vectorized x in [0, N):
+    B[x] = A[min(max(index(I[x]), 0), 7)] + f32(index(I[x]))
+"""),
+        AVX2,
+        [True] * 3,
+    ).source
+    assert "min_i32x8(max_i32x8(" in source
+    assert "__builtin_convertvector(" in source.partition("int tensorlang")[2]
+
+
 def test_an_index_from_data_has_no_known_steps() -> None:
     data = Load("I", (X,), 0, integer(0).dtype)
     assert steps_of(X + data, "x", Q * 8, 8) is None
