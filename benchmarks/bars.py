@@ -104,6 +104,8 @@ GPU = (
     Bar("rows, eager and compile", _ROWS, TORCH, geomean=1.15),
     Bar("softmax 65536", ("softmax 4096x65536*",), TORCH, each=1.4),
     Bar("cross-entropy forward", ("cross_entropy 8192x128256 *",), ("compile",), each=2.6),
+    Bar("cross-entropy, two kernels", ("*gradient, two kernels*",), ("liger",), each=1.3),
+    Bar("cross-entropy, one kernel", ("*gradient, one kernel*",), ("liger",), each=1.6),
     Bar("rope", ("rope *",), TORCH, each=1.07),
     Bar("dropout + add + layer_norm", ("dropout*",), TORCH, each=2.8),
     Bar("attention, cuDNN", ("attention [cf]*",), ("cudnn",), each=0.76, geomean=0.84),

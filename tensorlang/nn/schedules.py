@@ -45,12 +45,17 @@ def soft_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Sche
     On Triton a row that registers do not hold is taken in slices; else as `rows`.
     """
     if target == "triton" and sizes.get("N", 0) > _LONGEST_ROW:
-        return in_slices(pipeline, _SLICE)
+        return in_slices(pipeline)
     return rows(pipeline, target)
 
 
 def in_slices(
-    pipeline: Pipeline, length: int, warps: int = _WARPS_OF_SLICE, stages: int = 0
+    pipeline: Pipeline,
+    length: int = _SLICE,
+    *,
+    warps: int = _WARPS_OF_SLICE,
+    stages: int = 0,
+    programs: int = 0,
 ) -> Schedule:
     """blocks of i { for slices { top; repair total; total }; for slices of j: out[i, j] }
 
@@ -59,29 +64,50 @@ def in_slices(
     Args:
         length: of a slice.
         warps, stages: of a program, and of its loop over slices; 0: Triton's own choice.
+        programs: how many there are, which take turns at the rows, so that the rows of all of them
+            fit the cache; 0: one for each row.
     """
     schedule = Schedule(pipeline)
-    ((name, _),) = pipeline.algorithm.outputs
+    # Outputs without columns are computed with those that have some.
+    *others, name = sorted(
+        (name for name, _ in pipeline.algorithm.outputs),
+        key=lambda name: len(schedule.state.funcs[name].dims),
+    )
     row, *columns = schedule.state.funcs[name].dims
-    out = schedule[name].gpu_blocks(row).gpu_warps(warps)
+    inner = "turn" if programs else row
+    for output in (name, *others):
+        stage = schedule[output]
+        if programs:
+            stage.split(row, "turn", "program", programs).reorder("program", "turn")
+        stage.gpu_blocks("program" if programs else row)
+    schedule[name].gpu_warps(warps)
+    for other in others:
+        schedule[other].compute_with(name, inner)
     for column in columns:
-        out.split(column, "slice", "lane", length).vectorize("lane")
+        schedule[name].split(column, "slice", "lane", length).vectorize("lane")
     for f in reversed(pipeline.algorithm.funcs):
         domain = None if f.is_pure else f.definitions[1].domain
-        if domain is None:
-            continue
-        update = schedule[f.name].compute_at(name, row).update(0)
-        (r,) = domain.names
-        if f.name == "top":
-            update.vectorize(r)
-            continue
-        update.split(r, "slice", "lane", length).reorder("slice", *f.dims, "lane")
-        update.vectorize("lane")
-        if stages:
-            update.pipeline("slice", stages)
+        if domain is not None:
+            _slices_of(schedule, f, domain.names[0], (name, inner), length, stages)
     if any(f.name == "top" for f in pipeline.algorithm.funcs):
         schedule["top"].rolling_update("total", "slice")
+    if columns and programs:
+        schedule["x"].cache("evict_last")
+        schedule[name].cache("evict_first")
     return schedule
+
+
+def _slices_of(
+    schedule: Schedule, f: FuncRecord, r: str, at: tuple[str, str], length: int, stages: int
+) -> None:
+    """A reduction of a row, computed at `at`; `top` is to be rolled along the slices of another."""
+    update = schedule[f.name].compute_at(*at).update(0)
+    if f.name == "top":
+        update.vectorize(r)
+        return
+    update.split(r, "slice", "lane", length).reorder("slice", *f.dims, "lane").vectorize("lane")
+    if stages:
+        update.pipeline("slice", stages)
 
 
 def _is_of_row(f: FuncRecord) -> bool:

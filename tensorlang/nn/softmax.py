@@ -3,6 +3,8 @@
 from math import e as euler
 from math import log2
 
+from tensorlang.autodiff import gradients
+from tensorlang.closing import close_records
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Const, Expr, Operand
 from tensorlang.ir.functions import clamp, exp, exp2, fma, log, select
@@ -48,6 +50,33 @@ def cross_entropy(
     With label smoothing s: (1 - s) of that, and s times the mean over all classes c of
     -w[c] * log_softmax(x[i, :])[c].
     """
+    return _cross_entropy(x, target, weight, ignore_index, label_smoothing, x)
+
+
+def cross_entropy_with_gradient(
+    x: DType, target: DType, weight: DType | None, *, ignore_index: int, label_smoothing: float
+) -> Pipeline:
+    """out[i], as of `cross_entropy` in f32, and grad_x[i, j] = grad_out[i] * d out[i] / d x[i, j]
+
+    Whoever knows beforehand what a row counts for, as in a mean, reads the scores once for both.
+    """
+    forward = _cross_entropy(x, target, weight, ignore_index, label_smoothing, wide(x))
+    derived = gradients(forward, ["x"], constant=["top"]).algorithm
+    funcs = {f.name: f for f in (*forward.algorithm.funcs, *derived.funcs)}
+    inputs = {a.name: a for a in (*forward.algorithm.inputs, *derived.inputs)}
+    outputs = (*forward.algorithm.outputs, *derived.outputs)
+    name = "cross_entropy_with_gradient"
+    return Pipeline.of(close_records(name, (*inputs.values(),), (*funcs.values(),), outputs))
+
+
+def _cross_entropy(
+    x: DType,
+    target: DType,
+    weight: DType | None,
+    ignore_index: int,
+    label_smoothing: float,
+    result: DType,
+) -> Pipeline:
     w = wide(x)
     X, T = Input("x", x, [M, N]), Input("target", target, [M])
     W = None if weight is None else Input("weight", weight, [N])
@@ -67,6 +96,6 @@ def cross_entropy(
     if label_smoothing:
         spread[i] = sum(loss(d), over=d)
         value = (1 - label_smoothing) * value + label_smoothing / w(N) * spread[i]
-    out[i] = x(select(T[i] == ignore_index, 0, value))
+    out[i] = result(select(T[i] == ignore_index, 0, value))
     inputs = [X, T] if W is None else [X, T, W]
     return Pipeline("cross_entropy", inputs=inputs, outputs={out: [M]})
