@@ -85,7 +85,9 @@ def _one_kernel(place: Place, tokens: int, classes: int) -> Case:
 
     def contender(variant: str, *options: int) -> Contender:
         def prepare(inputs: Sequence[Any]) -> Call:
-            p = cross_entropy_with_gradient(getattr(tl, place.half), tl.i64, None, **OPTIONS)
+            p = cross_entropy_with_gradient(
+                getattr(tl, place.half), tl.i64, None, tl.f32, **OPTIONS
+            )
             both = p.compile(_sliced(p, *options), target="triton")
             x, target = inputs
             counts = torch.full_like(target, 1 / len(target), dtype=torch.float32)

@@ -25,6 +25,7 @@ from tensorlang.nn.functions.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from tensorlang.nn.functions.losses import cross_entropy, cross_entropy_with_gradient
 from tensorlang.nn.functions.matmul import bmm, grouped_mm, linear
 from tensorlang.nn.functions.normalization import (
     batch_norm,
@@ -103,6 +104,7 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "cross_entropy",
+    "cross_entropy_with_gradient",
     "cumprod",
     "cumsum",
     "dropout",
@@ -143,10 +145,6 @@ _activated = custom_op("tensorlang::activation", _activation.activation)
 _gated = custom_op("tensorlang::gate", _activation.gate)
 _soft_max = custom_op(
     "tensorlang::softmax", _softmax.softmax, schedules=softmax_rows, derivative=softmax_gradients
-)
-# Nothing depends on the largest of a row, which is subtracted and added again.
-_cross_entropy = custom_op(
-    "tensorlang::cross_entropy", _softmax.cross_entropy, schedules=soft_rows, constant=["top"]
 )
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
@@ -202,39 +200,6 @@ def log_softmax(
 ) -> Tensor:
     """x - log(sum(exp(x))) along a dimension"""
     return _normalized_exp(input, dim, dtype, True)
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: None = None,
-    ignore_index: int = -100,
-    reduce: None = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """-weight[t] * log_softmax(x)[t] for the class t of each row, averaged over weights"""
-    if target.is_floating_point() or size_average is not None or reduce is not None:
-        raise refused(
-            "cross_entropy",
-            "probabilities as targets, size_average and reduce",
-            "give class numbers, and reduction=",
-        )
-    input = in_autocast(input, torch.float32)
-    classes = 0 if input.ndim == 1 else 1
-    x = input.movedim(classes, -1)
-    flat, at = as_matrix(x), target.reshape(-1)
-    loss = _cross_entropy(flat, at, weight, int(ignore_index), float(label_smoothing))
-    if reduction == "none":
-        return loss.reshape(target.shape)
-    if reduction == "sum":
-        return loss.sum()
-    valid = at != ignore_index
-    if weight is None:
-        return loss.sum() / valid.sum()
-    chosen = weight[torch.where(valid, at, 0)]
-    return loss.sum() / torch.where(valid, chosen, 0).sum()
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:

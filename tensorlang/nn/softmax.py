@@ -54,13 +54,20 @@ def cross_entropy(
 
 
 def cross_entropy_with_gradient(
-    x: DType, target: DType, weight: DType | None, *, ignore_index: int, label_smoothing: float
+    x: DType,
+    target: DType,
+    weight: DType | None,
+    grad_out: DType,
+    *,
+    ignore_index: int,
+    label_smoothing: float,
 ) -> Pipeline:
-    """out[i], as of `cross_entropy` in f32, and grad_x[i, j] = grad_out[i] * d out[i] / d x[i, j]
+    """out[i], as of `cross_entropy`, and grad_x[i, j] = grad_out[i] * d out[i] / d x[i, j]
 
     Whoever knows beforehand what a row counts for, as in a mean, reads the scores once for both.
+    The loss has the dtype of `grad_out`.
     """
-    forward = _cross_entropy(x, target, weight, ignore_index, label_smoothing, wide(x))
+    forward = _cross_entropy(x, target, weight, ignore_index, label_smoothing, grad_out)
     derived = gradients(forward, ["x"], constant=["top"]).algorithm
     funcs = {f.name: f for f in (*forward.algorithm.funcs, *derived.funcs)}
     inputs = {a.name: a for a in (*forward.algorithm.inputs, *derived.inputs)}

@@ -122,6 +122,20 @@ def test_cross_entropy(reduction, smoothing, weighted):
     )
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_loss_that_forms_its_gradient_itself(reduction):
+    target = torch.tensor([[3, -100], [0, 6]])
+    given = {"weight": torch.rand(7), "reduction": reduction, "label_smoothing": 0.1}
+    x = draw(2, 7, 2).detach().float().requires_grad_()
+    for scale in (1, 3):
+        losses = [m.cross_entropy(x, target, **given) * scale for m in (reference,)]
+        losses.append(ours.cross_entropy_with_gradient(x, target, **given) * scale)
+        torch.testing.assert_close(*losses)
+        torch.testing.assert_close(*(torch.autograd.grad(loss, [x])[0] for loss in losses))
+    with pytest.raises(DefinitionError, match="mean"):
+        ours.cross_entropy_with_gradient(x, target, reduction="none")
+
+
 def test_cross_entropy_of_images_and_of_nothing():
     target = torch.tensor([[0, 2, 1], [1, 1, 0]])
     check(

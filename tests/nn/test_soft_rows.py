@@ -44,7 +44,7 @@ def test_cross_entropy_of_a_row_in_slices():
 def test_a_loss_and_its_gradient_in_one_kernel(target, dtype, weighted, smoothing, programs):
     weight = f32 if weighted else None
     p = cross_entropy_with_gradient(
-        dtype, i64, weight, ignore_index=-100, label_smoothing=smoothing
+        dtype, i64, weight, f32, ignore_index=-100, label_smoothing=smoothing
     )
     s = in_slices(p, 16, programs=programs) if target == "triton" else None
     kernel = p.compile(s, target)
