@@ -56,18 +56,16 @@ def _with_readers_together(body: Stmt, func: str, placement: Placement, plan: Pl
     """
     level = placement.compute if placement.store in (None, ROOT) else placement.store
     for merge in plan.merges:
-        if merge.into[0] != level.func or not _is_used_outside(body, func, level):
+        if merge.into[0] != level.func:
+            continue
+        over = dict.fromkeys(_loops_over(body, f"{level.func}.{level.loop}", func), Block(()))
+        if not _is_used_outside(body, func, over):
             continue
         names = plan.nests[merge.into].names()
         inside = level.loop in names and merge.loop in names
         if inside and names.index(level.loop) <= names.index(merge.loop):
             body = body if is_shared(body, merge) else share_loops(body, merge, plan)
     return body
-
-
-def _is_used_outside(body: Stmt, func: str, level: Level) -> bool:
-    loops = _loops_over(body, f"{level.func}.{level.loop}", func)
-    return touches(_swap(body, func, dict.fromkeys(loops, Block(()))), func)
 
 
 def _is_at_root(placement: Placement) -> bool:
