@@ -43,10 +43,10 @@ def cases(place: Place) -> list[Case]:
 
 
 def _forward(place: Place, tokens: int, classes: int) -> Case:
-    def contender(variant: str, length: int, *rest: int) -> Contender:
+    def contender(variant: str, *options: int) -> Contender:
         def made() -> Any:
             pipeline = cross_entropy(getattr(tl, place.half), tl.i64, None, **OPTIONS)
-            return pipeline, _sliced(pipeline, length, *rest)
+            return pipeline, _sliced(pipeline, *options)
 
         return ours(made, variant)
 

@@ -72,7 +72,6 @@ from tensorlang.nn.functions.reductions import (
     sum,
     topk,
 )
-from tensorlang.nn.schedules import soft_rows
 from tensorlang.nn.softmax_backward import softmax_gradients, softmax_rows
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
