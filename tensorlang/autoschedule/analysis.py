@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlang.algorithm import Definition, FuncRecord, exprs_of_definition
+from tensorlang.algorithm import Algorithm, Definition, FuncRecord, exprs_of_definition
 from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from tensorlang.ir.types import DType
@@ -131,6 +131,20 @@ def reductions(func: FuncRecord) -> Iterator[tuple[int, Definition]]:
             continue
         if is_reduction(func.name, definition):
             yield number, definition
+
+
+def sources_of(algorithm: Algorithm, name: str) -> set[str]:
+    """All that a Func is made of, Inputs and other Funcs."""
+    funcs = {f.name: f for f in algorithm.funcs}
+    found: set[str] = set()
+    stack = [name]
+    while stack:
+        func = funcs.get(stack.pop())
+        for definition in func.definitions if func else ():
+            read = {x.buffer for e in exprs_of_definition(definition) for x in loads_of(e)} - found
+            found |= read
+            stack += read
+    return found - {name}
 
 
 def operations(func: FuncRecord) -> int:

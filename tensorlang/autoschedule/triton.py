@@ -4,6 +4,7 @@ Each root Func becomes a kernel of one of six shapes:
 
     contraction   a tile of rows and columns a program: triton_matmul.py
     vectors       products of a matrix and a vector, a few rows a program: triton_vectors.py
+    columns       sums over rows, lanes along columns, in parts: triton_columns.py
     rows          a row a program, its reductions inside it, the whole row in lanes
     scan          a whole row at once, or tiles one after the other: triton_scan.py
     reduction     an output that is itself a reduction: lanes along the unit stride
@@ -11,12 +12,14 @@ Each root Func becomes a kernel of one of six shapes:
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tensorlang.algorithm import Algorithm, FuncRecord
-from tensorlang.autoschedule.analysis import contraction_of, is_reduction
+from tensorlang.autoschedule.analysis import contraction_of, is_reduction, sources_of
 from tensorlang.autoschedule.extents import Extents
 from tensorlang.autoschedule.numbers import find_again
 from tensorlang.autoschedule.placing import Groups, Home, group_funcs
+from tensorlang.autoschedule.triton_columns import Columns
 from tensorlang.autoschedule.triton_matmul import Matmul, power_of_two
 from tensorlang.autoschedule.triton_scan import (
     LONGEST_ROW,
@@ -55,6 +58,7 @@ def schedule_triton(algorithm: Algorithm, target: Target, sizes: Mapping[str, in
         if root not in kernels.extents.outputs:
             schedule[root].compute_root()
         kernels.schedule_root(func, groups)
+    kernels.share_loops()
     return schedule
 
 
@@ -65,6 +69,8 @@ class _Kernels:
         self.schedule, self.extents, self.target = schedule, extents, target
         # The scans that are computed in the rows of another root.
         self.inside: set[str] = set()
+        # The roots that are computed point by point, in order.
+        self._points: list[FuncRecord] = []
 
     def is_of_vectors(self, root: str, groups: Groups) -> bool:
         """Whether a root is made of products of matrices and vectors."""
@@ -83,6 +89,10 @@ class _Kernels:
             made.run(members[inner[0].name].vars)
         elif products := VectorProducts.of(self.schedule, self.extents, func, inner):
             products.run()
+        elif columns := Columns.of(
+            self.schedule, self.extents, func, dict(zip(members, inner, strict=True))
+        ):
+            columns.run()
         elif members and not any(home.vars for home in members.values()):
             self._one_row(func, inner)
         elif members:
@@ -178,6 +188,7 @@ class _Kernels:
         if not func.dims:
             return
         shape = dict(zip(func.dims, self.extents.shape(func), strict=True))
+        self._points.append(func)
         stage = self.schedule[func.name]
         *blocks, last = func.dims
         width = min(_POINTS, power_of_two(shape[last]))
@@ -197,6 +208,24 @@ class _Kernels:
             stage.unroll(loop)
         for lane in lanes:
             stage.vectorize(lane)
+
+    def share_loops(self) -> None:
+        """Outputs of one shape that read the same arrays are computed side by side, and read once.
+
+        blocks { f }; blocks { g }   ->   blocks { f; g }
+        """
+        outputs = dict(self.schedule.algorithm.outputs)
+        first: dict[Any, tuple[FuncRecord, set[str]]] = {}
+        # In the order of the algorithm: nothing may need what comes after it.
+        order = {f.name: k for k, f in enumerate(self.schedule.algorithm.funcs)}
+        for func in sorted(self._points, key=lambda f: order.get(f.name, -1)):
+            if func.name not in outputs or not func.dims:
+                continue
+            read = sources_of(self.schedule.algorithm, func.name)
+            key = outputs[func.name], func.dims
+            leader, known = first.setdefault(key, (func, read))
+            if leader is not func and read & known and not read & set(outputs):
+                self.schedule[func.name].compute_with(leader.name, "block")
 
     def _fixed(self, func: FuncRecord) -> set[str]:
         """The dimensions whose extents are numbers."""

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from tensorlang.kernel import Kernel
+from tensorlang.torch.compiler.ahead import compile_ahead
 from tensorlang.torch.compiler.attended import attend
 from tensorlang.torch.compiler.attention import Attending, attend_to_caches, attention_regions
 from tensorlang.torch.compiler.emission import (
@@ -47,6 +48,7 @@ from tensorlang.torch.compiler.rewrites.dead_code import drop_dead_code
 from tensorlang.torch.compiler.running import Fused, Plain
 from tensorlang.torch.compiler.translation import Translation, translate
 from tensorlang.torch.compiler.values import NoDefinitionError
+from tensorlang.torch.libraries import torch
 
 codegen: Any = fx.graph._BoxedCodeGen
 
@@ -88,6 +90,8 @@ def _compiled_graph(
     )
     symbols = symbol_nodes(graph)
     calls = [_call(module, region, symbols, options, report) for region in regions]
+    if torch.cuda.is_available():
+        compile_ahead(calls)
     made = emit(graph, calls, kinds)
     made.set_codegen(codegen())
     note_graph(report)

@@ -42,6 +42,7 @@ class Region:
 def choose_regions(graph: Graph, kinds: Mapping[Node, Verdict]) -> list[Region]:
     """The regions of a graph, in order."""
     stages = _stages(graph, kinds)
+    _sink_groups(graph, kinds, stages)
     _sink(graph, kinds, stages)
     members: dict[int, list[Node]] = {}
     for node in graph.nodes:
@@ -100,35 +101,97 @@ def _consumers(node: Node, kinds: Mapping[Node, Verdict]) -> Iterator[Node]:
             yield user
 
 
+def _sink_groups(graph: Graph, kinds: Mapping[Node, Verdict], stages: dict[Node, int]) -> None:
+    """As `_sink`, of all nodes of a stage that share data: none of them could go alone."""
+    computed = [n for n in graph.nodes if kinds[n].kind is Kind.COMPUTED]
+    for stage in sorted({stages[n] for n in computed}, reverse=True):
+        for group in _connected([n for n in computed if stages[n] == stage], kinds):
+            inside = set(group)
+            read = [n for n in group if any(c not in inside for c in _consumers(n, kinds))]
+            readers = [c for n in read for c in _consumers(n, kinds) if c not in inside]
+            if any(c.op == "output" or kinds[c].kind is not Kind.COMPUTED for c in readers):
+                continue
+            first = min((stages[c] for c in readers), default=stage)
+            sources = dict.fromkeys(s for n in group for s in _reads(n, kinds) if s not in inside)
+            more = (s for s in sources if not _is_read_at(s, first, kinds, stages))
+            if first > stage and sum(map(bytes_of, more)) <= 2 * sum(map(bytes_of, read)):
+                stages.update(dict.fromkeys(group, first))
+
+
 def _sink(graph: Graph, kinds: Mapping[Node, Verdict], stages: dict[Node, int]) -> None:
     """Compute a node where it is first read, where that moves fewer bytes.
 
-    At its own stage it is written, and read again later; where it is read its inputs are read
-    instead.  They must be in memory anyway.
+    At its own stage it is written, and read again later; where it is read what it is made of is
+    read instead.  That must be in memory anyway.
     """
     for node in reversed(list(graph.nodes)):
-        if kinds[node].kind is not Kind.COMPUTED:
+        first = _first_read(node, kinds, stages)
+        if first is None or first <= stages[node]:
             continue
-        readers = list(_consumers(node, kinds))
-        if not readers or any(r.op == "output" for r in readers):
-            continue
-        first = min(stages[r] for r in readers if r.op != "output")
-        if first <= stages[node] or any(kinds[r].kind is not Kind.COMPUTED for r in readers):
-            continue
-        sources = list(_reads(node, kinds))
-        if all(_is_stored(s, node, kinds, stages) for s in sources):
-            read = sum(map(bytes_of, sources))
-            if read <= 2 * bytes_of(node):
-                stages[node] = first
+        chain = _chain(node, first, kinds, stages)
+        sources = dict.fromkeys(s for n in chain for s in _reads(n, kinds) if s not in chain)
+        if all(_is_stored(s, chain, kinds, stages) for s in sources):
+            more = (s for s in sources if not _is_read_at(s, first, kinds, stages))
+            if sum(map(bytes_of, more)) <= 2 * bytes_of(node):
+                stages.update(dict.fromkeys(chain, first))
+
+
+def _first_read(
+    node: Node, kinds: Mapping[Node, Verdict], stages: Mapping[Node, int]
+) -> int | None:
+    """The stage that first reads a node, which is computed in regions and read there alone."""
+    if kinds[node].kind is not Kind.COMPUTED:
+        return None
+    readers = list(_consumers(node, kinds))
+    if any(r.op == "output" or kinds[r].kind is not Kind.COMPUTED for r in readers):
+        return None
+    return min((stages[r] for r in readers), default=None)
+
+
+def _chain(
+    node: Node, first: int, kinds: Mapping[Node, Verdict], stages: Mapping[Node, int]
+) -> set[Node]:
+    """A node, and what of its stage nobody reads before `first` but what is in the chain."""
+    chain, stack = {node}, [node]
+    while stack:
+        for source in _reads(stack.pop(), kinds):
+            if source in chain or kinds[source].kind is not Kind.COMPUTED:
+                continue
+            if stages[source] == stages[node] and _is_free_until(
+                source, first, chain, kinds, stages
+            ):
+                chain.add(source)
+                stack.append(source)
+    return chain
+
+
+def _is_free_until(
+    source: Node,
+    first: int,
+    chain: set[Node],
+    kinds: Mapping[Node, Verdict],
+    stages: Mapping[Node, int],
+) -> bool:
+    return all(
+        r in chain or (r.op != "output" and stages[r] >= first) for r in _consumers(source, kinds)
+    )
+
+
+def _is_read_at(
+    source: Node, stage: int, kinds: Mapping[Node, Verdict], stages: Mapping[Node, int]
+) -> bool:
+    """Whether a region of that stage reads a tensor anyway."""
+    readers = (r for r in _consumers(source, kinds) if r.op != "output")
+    return any(stages[r] == stage and kinds[r].kind is Kind.COMPUTED for r in readers)
 
 
 def _is_stored(
-    source: Node, reader: Node, kinds: Mapping[Node, Verdict], stages: Mapping[Node, int]
+    source: Node, chain: set[Node], kinds: Mapping[Node, Verdict], stages: Mapping[Node, int]
 ) -> bool:
-    """Whether a tensor is in memory even if this reader is computed elsewhere."""
+    """Whether a tensor is in memory even if the nodes of a chain are computed elsewhere."""
     if kinds[source].kind is not Kind.COMPUTED:
         return True
-    others = (c for c in _consumers(source, kinds) if c is not reader)
+    others = (c for c in _consumers(source, kinds) if c not in chain)
     return any(c.op == "output" or stages[c] != stages[source] for c in others)
 
 

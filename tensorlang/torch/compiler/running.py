@@ -40,7 +40,8 @@ class Fused:
         self._outputs = placed if any(placed) else []
         self._one = len(translation.outputs) == 1
         self.failure: str = ""
-        self._settles = is_static and not self._sizes
+        self.translation = translation
+        self.is_static = self._settles = is_static and not self._sizes
         self._settled: Settled | None = None
 
     def __call__(self, *arguments: Any) -> Any:
