@@ -4,7 +4,7 @@ The model is plain torch, the same for every contender; ours is `backend="tensor
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -91,12 +91,24 @@ def _contenders(place: Place, make: Callable[[Any], Callable[..., Any]]) -> tupl
         return Contender(impl, prepare)
 
     options = {"target": "reference"} if place.dry else {}
-    peers = () if place.dry else (under("compile", lambda m: torch.compile(m, dynamic=False)),)
+    peers = () if place.dry else _peers(under)
     return (
         under("tensorlang", lambda m: _ours(m, options)),
         *(() if place.dry else (under("tensorlang frozen", lambda m: _ours(m, {"freeze": True})),)),
         under("eager", lambda m: m),
         *peers,
+    )
+
+
+def _peers(under: Callable[..., Contender]) -> tuple[Contender, ...]:
+    """torch.compile in its default mode, and where it tries kernels out."""
+    tuned = "max-autotune-no-cudagraphs"
+    return (
+        under("compile", lambda m: torch.compile(m, dynamic=False)),
+        replace(
+            under("max-autotune", lambda m: torch.compile(m, dynamic=False, mode=tuned)),
+            alone=True,
+        ),
     )
 
 
@@ -171,7 +183,8 @@ def _training(place: Place, shape: Shape) -> Case:
         function = compiler(_layers(place, shape)[0])
         return lambda *inputs: step(function, *inputs)
 
-    trained = tuple(c for c in _contenders(place, make) if c.impl != "tensorlang frozen")
+    left_out = ("tensorlang frozen", "max-autotune")
+    trained = tuple(c for c in _contenders(place, make) if c.impl not in left_out)
     return Case(
         name="llama train",
         inputs=_inputs(place, shape, 1, shape.prompt, cached=False),
@@ -222,11 +235,12 @@ def _overhead(place: Place) -> Case:
     def make(compiler: Callable[..., Any]) -> Callable[..., Any]:
         return compiler(function)
 
+    chosen = ("tensorlang", "eager", "compile")
     return Case(
         name="region call",
         inputs=lambda at: tuple(at.randn(64, dtype=torch.float32) for _ in range(2)),
         reference=lambda x, y: function(x.double(), y.double()),
-        contenders=tuple(c for c in _contenders(place, make) if c.impl != "tensorlang frozen"),
+        contenders=tuple(c for c in _contenders(place, make) if c.impl in chosen),
         modes=("host",),
         quick=True,
     )
