@@ -72,8 +72,8 @@ class Columns:
 
 
 def _is_across(total: FuncRecord) -> bool:
-    """Whether what is summed lies side by side along the columns and not along the rows."""
+    """Whether what varies by column lies side by side along the columns."""
     update = total.definitions[1]
     pure = {v for v in update.pure if v is not None}
-    loads = [x for x in loads_of(*update.values) if x.buffer != total.name and x.indices]
+    loads = [x for x in loads_of(*update.values) if x.buffer != total.name and x.free & pure]
     return len(total.dims) == 1 and bool(loads) and all(x.indices[-1].free & pure for x in loads)

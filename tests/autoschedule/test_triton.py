@@ -193,3 +193,33 @@ def test_a_row_and_a_number_are_one_program_each() -> None:
     assert "vectorize(q)" in str(schedule)
     given = np.random.default_rng(7).standard_normal(48).astype(np.float32)
     assert_equivalent(pipeline, schedule, "triton", [given])
+
+
+def test_columns_are_summed_in_parts_along_their_lanes() -> None:
+    x, w, r, one = Input("X", f16, [M, N]), Input("W", f16, [M]), RDom("r", M), Func("total")
+    g = Func("G")
+    one[j] = sum(f32(x[r, j]) * f32(w[r]), over=r)
+    g[j] = f16(one[j])
+    pipeline = Pipeline("columns", inputs=[x, w], outputs={g: [N]})
+    schedule = autoschedule(pipeline, SM_90, {"M": 2048, "N": 4096})
+    assert "rfactor(part, u)" in str(schedule)
+    assert pipeline.compile(schedule, SM_90).notes == ()
+    random = np.random.default_rng(7)
+    given = [random.standard_normal(shape).astype(np.float16) for shape in ((70, 300), (70,))]
+    assert_equivalent(pipeline, schedule, "triton", given)
+    few = autoschedule(pipeline, SM_90, {"M": 8, "N": 4096})
+    assert "rfactor" not in str(few)
+
+
+def test_outputs_of_one_shape_are_computed_side_by_side() -> None:
+    x, y, f, g = Input("X", f32, [M, N]), Input("Y", f32, [M, N]), Func("f"), Func("g")
+    f[i, j] = x[i, j] * y[i, j]
+    g[i, j] = x[i, j] + 1
+    pipeline = Pipeline("both", inputs=[x, y], outputs={f: [M, N], g: [M, N]})
+    schedule = autoschedule(pipeline, SM_90)
+    source = pipeline.compile(schedule, SM_90).source
+    assert source.count("@triton.jit") == 1
+    assert source.count("tl.load(") == 2
+    random = np.random.default_rng(7)
+    given = [random.standard_normal((5, 70)).astype(np.float32) for _ in "XY"]
+    assert_equivalent(pipeline, schedule, "triton", given)
