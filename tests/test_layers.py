@@ -70,6 +70,8 @@ ALSO: dict[str, set[str]] = {
     "tensorlang.backends": {"algorithm"},
     # Compiles what models ask for by operators and schedules of nn, which knows no compiler.
     "tensorlang.torch.compiler.attention": {"nn"},
+    # Compiles kernels side by side, as many as there are cores.
+    "tensorlang.torch.compiler.ahead": {"machine"},
     # The oracle evaluates the algorithm itself and shares no pass with the other backends.
     "tensorlang.backends.reference": {"algorithm"},
     "tensorlang.backends.reference.evaluation": {"algorithm"},

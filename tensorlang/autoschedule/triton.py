@@ -188,7 +188,8 @@ class _Kernels:
         if not func.dims:
             return
         shape = dict(zip(func.dims, self.extents.shape(func), strict=True))
-        self._points.append(func)
+        if func.is_pure:
+            self._points.append(func)
         stage = self.schedule[func.name]
         *blocks, last = func.dims
         width = min(_POINTS, power_of_two(shape[last]))
