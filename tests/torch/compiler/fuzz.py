@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
+from tensorlang.torch.compiler import FallbackWarning
 from tests.torch.compiler.comparing import compare
 from tests.torch.compiler.random_modules import together
 
@@ -68,7 +69,7 @@ def failures(group: Group) -> list[str]:
 def _fault(kind: Kind, seeds: Sequence[int]) -> str:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("error", FallbackWarning)
             module, inputs = together(seeds, narrow=kind.narrow)
             compare(module, *inputs, **dict(kind.options))
     except Exception as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
