@@ -25,10 +25,10 @@ from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import sum
 
 
-def norm_gradients(forward: Pipeline, wrt: Sequence[str]) -> Pipeline:
+def norm_gradients(forward: Pipeline, wrt: Sequence[str], *, kept: bool = False) -> Pipeline:
     """Of `layer_norm` or `rms_norm`."""
     dtypes = {a.name: a.dtype for a in forward.algorithm.inputs}
-    rows = _Rows(dtypes, centred=forward.name == "layer_norm")
+    rows = _Rows(dtypes, centred=forward.name == "layer_norm", kept=kept)
     row, outputs = over("i", M), dict[Func, list[Expr]]()
     for name in wrt:
         grad = Func(f"grad_{name}")
@@ -41,27 +41,40 @@ def norm_gradients(forward: Pipeline, wrt: Sequence[str]) -> Pipeline:
         outputs[grad] = [M, N] if name == "x" else [N]
     inputs = [rows.X] if {"x", "weight"} & {*wrt} else []
     inputs += [rows.W] if rows.W is not None and "x" in wrt else []
+    inputs += rows.kept if {"x", "weight"} & {*wrt} else []
     return Pipeline(f"{forward.name}_gradients", inputs=[*inputs, rows.G], outputs=outputs)
 
 
 class _Rows:
     """The statistics of rows, and what is made of them."""
 
-    def __init__(self, dtypes: dict[str, DType], *, centred: bool) -> None:
+    def __init__(self, dtypes: dict[str, DType], *, centred: bool, kept: bool) -> None:
         x, self.w, self.centred = dtypes["x"], wide(dtypes["x"]), centred
         self.narrow = x.bits < self.w.bits
         self.X, self.G = Input("x", x, [M, N]), Input("grad_out", x, [M, N])
         self.W = Input("weight", dtypes["weight"], [N]) if "weight" in dtypes else None
-        names = ("total", "mean", "squares", "scale", "level", "slope")
-        self.total, self.mean, self.squares, self.scale, self.level, self.slope = map(Func, names)
         a, b, c, d = map(over, "abcd")
-        w, count, eps = self.w, self.w(N), Param("eps", self.w)
+        w, count = self.w, self.w(N)
+        self.kept: list[Input] = []
+        self.level, self.slope = Func("level"), Func("slope")
+        if kept:
+            self.scale = Input("scale", w, [M])
+            self.kept = [self.scale]
+            if centred:
+                self.mean = Input("mean", w, [M])
+                self.kept.insert(0, self.mean)
+        else:
+            self.total, self.mean, self.squares, self.scale = map(
+                Func, ("total", "mean", "squares", "scale")
+            )
+            eps = Param("eps", w)
+            if centred:
+                self.total[i] = sum(w(self.X[i, a]), over=a)
+                self.mean[i] = self.total[i] / count
+            self.squares[i] = sum(self.off(i, b) * self.off(i, b), over=b)
+            self.scale[i] = rsqrt(self.squares[i] / count + eps)
         if centred:
-            self.total[i] = sum(w(self.X[i, a]), over=a)
-            self.mean[i] = self.total[i] / count
             self.level[i] = sum(self.given(i, c), over=c)
-        self.squares[i] = sum(self.off(i, b) * self.off(i, b), over=b)
-        self.scale[i] = rsqrt(self.squares[i] / count + eps)
         factor = w(self.X[i, d]) if self.narrow else self.off(i, d)
         self.slope[i] = sum(self.given(i, d) * factor, over=d)
 
