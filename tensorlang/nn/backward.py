@@ -12,7 +12,7 @@ The partial sums stay in registers while their block runs.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tensorlang.algorithm import reads_of
+from tensorlang.algorithm import FuncRecord, reads_of
 from tensorlang.nn.schedules import rows
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
@@ -41,18 +41,41 @@ class Runs:
 
 
 def norm_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
-    """Of a norm, `rows`; of its gradient on Triton, rows and partial sums in one kernel.
+    """Of a norm, `rows`, and with what it keeps one kernel; of its gradient on Triton, rows and
+    partial sums in one kernel.
 
     None where a formula is as good.
     """
     if target != "triton":
         return rows(pipeline, target)
     outputs = [name for name, _ in pipeline.algorithm.outputs]
+    if outputs[0] == "out" and 0 < sizes.get("N", 1) <= _LONGEST_ROW:
+        return in_one_kernel(pipeline, sizes.get("N", 1)) if len(outputs) > 1 else None
     if "grad_x" not in outputs or not 0 < sizes.get("N", 1) <= _LONGEST_ROW:
         return None
     if any(f.dims not in (("i",), ("j",), ("i", "j")) for f in pipeline.algorithm.funcs):
         return None
     return in_runs(pipeline, runs_for(sizes.get("M", 1), sizes.get("N", 1)))
+
+
+def in_one_kernel(pipeline: Pipeline, length: int) -> Schedule:
+    """blocks of i { statistics; out[i, :]; what is kept of i }"""
+    schedule, funcs = Schedule(pipeline), {f.name: f for f in pipeline.algorithm.funcs}
+    out, *kept = (name for name, _ in pipeline.algorithm.outputs)
+    schedule[out].gpu_blocks("i").vectorize("j").gpu_warps(_warps_for(length))
+    one = Runs(1, 1, 0)
+    for name, func in funcs.items():
+        if not func.is_pure:
+            _statistic(schedule, name, out, one, "i")
+    for name in kept:
+        schedule[name].gpu_blocks("i")
+        _cloned(schedule, name, funcs[name], one, "i")
+        schedule[name].compute_with(out, "i")
+    return schedule
+
+
+def _warps_for(length: int) -> int:
+    return 2 if length <= 1024 else 4 if length <= 4096 else 8
 
 
 def runs_for(count: int, length: int) -> Runs:
@@ -95,9 +118,9 @@ def _lanes(stage: Stage, runs: Runs, rows: str, *loops: str) -> Stage:
     return stage
 
 
-def _statistic(schedule: Schedule, name: str, at: str, runs: Runs) -> None:
+def _statistic(schedule: Schedule, name: str, at: str, runs: Runs, loop: str = "step") -> None:
     """A reduction of each row of a step."""
-    made = _lanes(schedule[name].compute_at(at, "step"), runs, "i")
+    made = _lanes(schedule[name].compute_at(at, loop), runs, "i")
     for number, definition in enumerate(schedule.state.funcs[name].definitions[1:]):
         domain = definition.domain
         _lanes(made.update(number), runs, "i", *(domain.names if domain else ()))
@@ -114,16 +137,23 @@ def _beside(schedule: Schedule, out: str, runs: Runs) -> None:
     schedule[partial].compute_at(stored, "p").vectorize("j")
     rows = ("row",) if runs.together > 1 else ()
     _lanes(schedule[partial].update(0).reorder("p", "step", *rows, "j"), runs, "row", "j")
-    # What the partial sums need of a row they name again: a Func inside a loop has one home.
-    waiting = [(name, partial) for name in sorted(reads_of(funcs[total]) & funcs.keys() - {total})]
+    _cloned(schedule, partial, funcs[total], runs)
+    schedule[stored].compute_with("grad_x", "p")
+    schedule[partial].update(0).compute_with("grad_x", "step")
+
+
+def _cloned(
+    schedule: Schedule, reader: str, func: FuncRecord, runs: Runs, loop: str = "step"
+) -> None:
+    """What `reader` needs of a row it names again: a Func inside a loop has one home."""
+    funcs = {f.name: f for f in schedule.algorithm.funcs}
+    waiting = [(name, reader) for name in sorted(reads_of(func) & funcs.keys() - {func.name})]
     while waiting:
         name, consumer = waiting.pop()
         clone = schedule[name].clone_in(consumer).name
         if not funcs[name].is_pure:
-            _statistic(schedule, clone, partial, runs)
+            _statistic(schedule, clone, reader, runs, loop)
         waiting += [(n, clone) for n in sorted(reads_of(funcs[name]) & funcs.keys() - {name})]
-    schedule[stored].compute_with("grad_x", "p")
-    schedule[partial].update(0).compute_with("grad_x", "step")
 
 
 def _merge(schedule: Schedule, out: str, total: str) -> None:

@@ -25,9 +25,10 @@ from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import sum
 
 
-def norm_gradients(forward: Pipeline, wrt: Sequence[str], *, kept: bool = False) -> Pipeline:
-    """Of `layer_norm` or `rms_norm`."""
+def norm_gradients(forward: Pipeline, wrt: Sequence[str]) -> Pipeline:
+    """Of `layer_norm` or `rms_norm`; from statistics that the forward pass kept, where it did."""
     dtypes = {a.name: a.dtype for a in forward.algorithm.inputs}
+    kept = len(forward.algorithm.outputs) > 1
     rows = _Rows(dtypes, centred=forward.name == "layer_norm", kept=kept)
     row, outputs = over("i", M), dict[Func, list[Expr]]()
     for name in wrt:
@@ -58,10 +59,10 @@ class _Rows:
         self.kept: list[Input] = []
         self.level, self.slope = Func("level"), Func("slope")
         if kept:
-            self.scale = Input("scale", w, [M])
+            self.scale = Input("kept_scale", w, [M])
             self.kept = [self.scale]
             if centred:
-                self.mean = Input("mean", w, [M])
+                self.mean = Input("kept_mean", w, [M])
                 self.kept.insert(0, self.mean)
         else:
             self.total, self.mean, self.squares, self.scale = map(

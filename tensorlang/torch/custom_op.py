@@ -53,7 +53,8 @@ def custom_op(
         constant: Funcs on whose value nothing depends, as in `autodiff.gradients`.
         derivative: from a Pipeline and names of Inputs to the Pipeline of their gradients, in place
             of `autodiff.gradients`.  That reads Inputs of the first, then its outputs (under the
-            names of their Funcs), then a gradient for each output of floats.
+            names of their Funcs), then gradients of outputs (`grad_<output>`): all but those that
+            are only kept for it.
     Raises: DefinitionError: not-a-family, wrong-dtype; ShapeError: unknown-size.
     """
     derive = derivative or partial(gradients, constant=tuple(constant))
@@ -218,19 +219,18 @@ def _differentiate(op: Operator, backward: Operator, family: Family, count: int)
         if ctx.wrt:
             read = {a.name for a in family.gradient(key, ctx.wrt).algorithm.inputs}
         results = (output,) if count == 1 else output
-        named = [*zip(names, given, strict=True)]
-        outputs = [func for func, _ in algorithm.outputs]
-        named += zip(outputs, results, strict=True)
+        funcs = [func for func, _ in algorithm.outputs]
+        named = [*zip(names, given, strict=True), *zip(funcs, results, strict=True)]
         ctx.save_for_backward(*(t for n, t in named if t is not None and n in read))
-        # An output that was made for the gradient alone has none.
-        ctx.graded = [n not in read or f"grad_{n}" in read for n in outputs]
-        for tensor, graded in zip(results, ctx.graded, strict=True):
-            if not graded:
-                ctx.mark_non_differentiable(tensor)
+        ctx.sloped = [f"grad_{func}" in read for func in funcs]
+        kept = [t for t, sloped in zip(results, ctx.sloped, strict=True) if not sloped]
+        if ctx.wrt and any(t.is_floating_point() for t in kept):
+            # What is only kept for the gradient has none of its own.
+            ctx.mark_non_differentiable(*kept)
+            ctx.set_materialize_grads(False)
 
     def differentiate(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        pairs = zip(grads, ctx.graded, strict=True)
-        given = [g for g, graded in pairs if graded and g.is_floating_point()]
+        given = [g for g, sloped in zip(grads, ctx.sloped, strict=True) if sloped]
         found = backward(list(ctx.saved_tensors), given, ctx.sizes, ctx.key, ctx.wrt, *ctx.scalars)
         by_name = dict(zip(ctx.wrt.split(","), found, strict=True))
         return (*(by_name.get(name) for name in names), *[None] * len(family.scalars))
