@@ -29,10 +29,15 @@ def _layer_norm(place: Place, m: int, n: int) -> Case:
         return functional.layer_norm(x, (n,), w, b, EPS)
 
     def derived() -> Any:
-        forward = normalization.layer_norm(tl.bf16, tl.bf16, tl.bf16)
+        forward = normalization.layer_norm_kept(tl.bf16, tl.bf16, tl.bf16)
         return norm_gradients(forward, ["x", "weight", "bias"])
 
-    found = _norm(derived, m, n, lambda inputs: (inputs[0], inputs[1], inputs[3]))
+    def view(inputs: Sequence[Any]) -> Sequence[Any]:
+        x, w, _, slopes = inputs
+        mean = x.float().mean(-1)
+        return x, w, mean, _scale(x.float() - mean[:, None]), slopes
+
+    found = _norm(derived, m, n, view)
     return _case(place, f"layer_norm backward {m}x{n}", ((m, n), (n,), (n,)), layer_norm, found)
 
 
@@ -41,10 +46,19 @@ def _rms_norm(place: Place, m: int, n: int) -> Case:
         return functional.rms_norm(x, (n,), w, EPS)
 
     def derived() -> Any:
-        return norm_gradients(normalization.rms_norm(tl.bf16, tl.bf16), ["x", "weight"])
+        return norm_gradients(normalization.rms_norm_kept(tl.bf16, tl.bf16), ["x", "weight"])
 
-    found = _norm(derived, m, n, tuple)
+    def view(inputs: Sequence[Any]) -> Sequence[Any]:
+        x, w, slopes = inputs
+        return x, w, _scale(x.float()), slopes
+
+    found = _norm(derived, m, n, view)
     return _case(place, f"rms_norm backward {m}x{n}", ((m, n), (n,)), rms_norm, found)
+
+
+def _scale(off: Any) -> Any:
+    """1 / sqrt(mean(off^2) + eps) of each row, which the forward pass keeps."""
+    return torch.rsqrt(off.square().mean(-1) + EPS)
 
 
 def _norm(derived: Callable[[], Any], m: int, n: int, view: Callable[[Any], Any]) -> Contender:
@@ -52,7 +66,7 @@ def _norm(derived: Callable[[], Any], m: int, n: int, view: Callable[[Any], Any]
         one = derived()
         return one, norm_rows(one, "triton", {"M": m, "N": n})
 
-    return ours(made, view=view, eps=EPS)
+    return ours(made, view=view)
 
 
 def _softmax(place: Place, m: int, n: int) -> Case:

@@ -7,8 +7,9 @@ from torch.nn import functional as reference
 
 from tensorlang import Target, f32
 from tensorlang.nn.backward import norm_rows
+from tensorlang.nn.functions import normalization
 from tensorlang.nn.norm_gradients import norm_gradients
-from tensorlang.nn.normalization import layer_norm, rms_norm
+from tensorlang.nn.normalization import layer_norm, layer_norm_kept, rms_norm, rms_norm_kept
 from tensorlang.nn.softmax import softmax
 from tensorlang.nn.softmax_backward import softmax_gradients, softmax_rows
 
@@ -63,3 +64,38 @@ def test_the_gradient_of_softmax_is_made_of_its_result(logarithm, length):
     slopes = torch.randn(3, 37, generator=torch.Generator().manual_seed(1))
     (want,) = torch.autograd.grad(out, [x], slopes)
     torch.testing.assert_close(kernel(out.detach(), slopes), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm"])
+@pytest.mark.parametrize("wrt", ["x", "weight", "all"])
+def test_a_norm_that_keeps_its_statistics_has_the_same_gradients(name, wrt):
+    make = torch.Generator().manual_seed(0)
+    x, w, b = (torch.randn(s, generator=make) for s in ((5, 33), 33, 33))
+    given = [x, w, b][: 3 if name == "layer_norm" else 2]
+    for tensor, label in zip(given, ("x", "weight", "bias"), strict=False):
+        tensor.requires_grad_(wrt in (label, "all"))
+    wanted = [t for t in given if t.requires_grad]
+    kept = getattr(normalization, f"_{name}_kept")
+    made = kept(*given, 1e-5)
+    assert [t.requires_grad for t in made] == [True] + [False] * (len(made) - 1)
+    want = getattr(reference, name)(x, (33,), *given[1:], eps=1e-5)
+    torch.testing.assert_close(made[0], want)
+    found = torch.autograd.grad(made[0].square().sum(), wanted)
+    for own, other in zip(found, torch.autograd.grad(want.square().sum(), wanted), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [rms_norm_kept, layer_norm_kept])
+def test_what_a_norm_keeps_comes_from_the_kernel_that_makes_it(make):
+    forward = make(*[f32] * (3 if make is layer_norm_kept else 2))
+    schedule = norm_rows(forward, "triton", {"M": 4, "N": 37})
+    kernel = forward.compile(schedule, "triton")
+    assert kernel.source.count("@triton.jit") == 1
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in ((4, 37), 37, 37)]
+    arrays = arrays[: len(forward.algorithm.inputs)]
+    for own, other in zip(kernel(*arrays, eps=1e-5), forward(*arrays, eps=1e-5), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-5, atol=1e-6)
+    back = norm_gradients(forward, ["x", "weight"])
+    names = [a.name for a in back.algorithm.inputs]
+    assert names == ["x", "weight", *(n for n, _ in forward.algorithm.outputs[1:]), "grad_out"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from tensorlang.nn import batch_norm as _batch
 from tensorlang.nn import normalization as _rows
@@ -12,20 +13,22 @@ from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
 _EPS = {"eps": float}
-_layer_norm = custom_op(
-    "tensorlang::layer_norm",
-    _rows.layer_norm,
-    params=_EPS,
-    schedules=norm_rows,
-    derivative=norm_gradients,
-)
-_rms_norm = custom_op(
-    "tensorlang::rms_norm",
-    _rows.rms_norm,
-    params=_EPS,
-    schedules=norm_rows,
-    derivative=norm_gradients,
-)
+
+
+def _norm(name: str, what: Any, outputs: int = 1) -> Any:
+    return custom_op(
+        f"tensorlang::{name}",
+        what,
+        params=_EPS,
+        outputs=outputs,
+        schedules=norm_rows,
+        derivative=norm_gradients,
+    )
+
+
+_layer_norm, _rms_norm = _norm("layer_norm", _rows.layer_norm), _norm("rms_norm", _rows.rms_norm)
+_layer_norm_kept = _norm("layer_norm_kept", _rows.layer_norm_kept, 3)
+_rms_norm_kept = _norm("rms_norm_kept", _rows.rms_norm_kept, 2)
 _batch_norm = custom_op("tensorlang::batch_norm", _batch.batch_norm, params=_EPS, outputs=3)
 _group_norm = custom_op("tensorlang::group_norm", _batch.group_norm, params=_EPS)
 channelwise = custom_op("tensorlang::channelwise", _batch.channelwise)
@@ -40,8 +43,10 @@ def layer_norm(
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions"""
     input = in_autocast(input, torch.float32)
-    x, *rest = as_rows("layer_norm", input, normalized_shape, weight, bias)
-    return _layer_norm(x, *rest, float(eps)).reshape(input.shape)
+    given = as_rows("layer_norm", input, normalized_shape, weight, bias)
+    if _keeps(*given):
+        return _layer_norm_kept(*given, float(eps))[0].reshape(input.shape)
+    return _layer_norm(*given, float(eps)).reshape(input.shape)
 
 
 def rms_norm(
@@ -51,10 +56,19 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight over the last dimensions; eps: by default the dtype's"""
-    x, *rest = as_rows("rms_norm", input, normalized_shape, weight)
+    given = as_rows("rms_norm", input, normalized_shape, weight)
     wide = torch.float64 if input.dtype == torch.float64 else torch.float32
     least = torch.finfo(wide).eps if eps is None else float(eps)
-    return _rms_norm(x, *rest, least).reshape(input.shape)
+    if _keeps(*given):
+        return _rms_norm_kept(*given, least)[0].reshape(input.shape)
+    return _rms_norm(*given, least).reshape(input.shape)
+
+
+def _keeps(*tensors: Tensor | None) -> bool:
+    """Whether a gradient on a GPU will want the statistics of the rows."""
+    given = [t for t in tensors if t is not None]
+    wanted = torch.is_grad_enabled() and any(t.requires_grad for t in given)
+    return wanted and given[0].is_cuda
 
 
 def batch_norm(
