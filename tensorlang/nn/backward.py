@@ -17,10 +17,12 @@ from tensorlang.nn.schedules import rows
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
 
-# The longest row that a program holds.
-_LONGEST_ROW = 16384
-# Of the kernel that sums the partial sums: columns and parts of a tile, and its warps.
-_COLUMNS, _PARTS, _MERGING_WARPS = 32, 128, 8
+# The longest row that a program holds, and beside the partial sums of weight and bias.
+_LONGEST_ROW, _LONGEST_PAIR = 16384, 8192
+# Of the kernel that sums the partial sums: columns of a tile, the most parts, and its warps.
+_COLUMNS, _LOTS, _MERGING_WARPS = 32, 256, 8
+# Of a program that sums rows alone: how many, and columns at 16 bytes a thread.
+_ROWS, _WIDE = 64, 1024
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,14 @@ class Runs:
         together: rows of one step, whose loads are in flight at once.
         warps: of a program.
         stages: steps whose loads are in flight.
+        lots: partial sums that are read at once where they are summed.
     """
 
     rows: int
     together: int
     warps: int
     stages: int = 1
+    lots: int = 256
 
 
 def norm_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
@@ -55,7 +59,16 @@ def norm_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Sche
         return None
     if any(f.dims not in (("i",), ("j",), ("i", "j")) for f in pipeline.algorithm.funcs):
         return None
-    return in_runs(pipeline, runs_for(sizes.get("M", 1), sizes.get("N", 1)))
+    if len(outputs) > 2 and sizes.get("N", 1) > _LONGEST_PAIR and _reads_inputs(pipeline):
+        return in_two_reads(pipeline, 16)
+    return in_runs(pipeline, runs_for(sizes.get("N", 1)))
+
+
+def _reads_inputs(pipeline: Pipeline) -> bool:
+    """Whether no sum over rows reads a statistic that is computed."""
+    funcs = {f.name: f for f in pipeline.algorithm.funcs}
+    sums = [f for f in funcs.values() if f.dims == ("j",) and not f.is_pure]
+    return all(reads_of(f) & funcs.keys() <= {f.name} for f in sums)
 
 
 def in_one_kernel(pipeline: Pipeline, length: int) -> Schedule:
@@ -78,11 +91,13 @@ def _warps_for(length: int) -> int:
     return 2 if length <= 1024 else 4 if length <= 4096 else 8
 
 
-def runs_for(count: int, length: int) -> Runs:
-    """For so many rows of that length."""
-    warps = 4 if length <= 2048 else 8 if length <= 8192 else 16
-    together = max(1, min(4, 4096 // length))
-    return Runs(max(together, min(32, count // 256)), together, warps)
+def runs_for(length: int) -> Runs:
+    """For rows of that length."""
+    if length <= 2048:
+        return Runs(16, 4, 4, 3)
+    if length <= 8192:
+        return Runs(16, 1, 8, 3)
+    return Runs(32, 1, 16, lots=128)
 
 
 def in_runs(pipeline: Pipeline, runs: Runs) -> Schedule:
@@ -99,8 +114,36 @@ def in_runs(pipeline: Pipeline, runs: Runs) -> Schedule:
     others = [name for name, _ in pipeline.algorithm.outputs if name != "grad_x"]
     for out in others:
         _beside(schedule, out, runs)
-    for out in others[1:]:
-        schedule[out].compute_with(others[0], "columns")
+    return schedule
+
+
+def in_two_reads(pipeline: Pipeline, warps: int) -> Schedule:
+    """blocks of i: grad_x[i, :]; then blocks of (p, columns) { for rows: partial[p, j] += ... }
+
+    For rows of which a program cannot hold the partial sums beside the row itself.
+    """
+    schedule, funcs = Schedule(pipeline), {f.name: f for f in pipeline.algorithm.funcs}
+    schedule["grad_x"].gpu_blocks("i").vectorize("j").gpu_warps(warps)
+    for name, func in funcs.items():
+        if not func.is_pure and func.dims == ("i",):
+            _statistic(schedule, name, "grad_x", Runs(1, 1, warps), "i")
+    first: tuple[str, str] | None = None
+    for out in (name for name, _ in pipeline.algorithm.outputs if name != "grad_x"):
+        total = f"{out}_sum" if f"{out}_sum" in funcs else out
+        step = schedule[total].update(0).split("i", "part", "row", _ROWS)
+        partial = step.rfactor("part", "p").name
+        stored = schedule[partial].in_(total).name
+        _merge(schedule, out, total, _LOTS)
+        copy = schedule[stored].compute_root().split("j", "block", "lane", _WIDE)
+        copy.gpu_blocks("p", "block").vectorize("lane").gpu_warps(4)
+        schedule[partial].compute_at(stored, "block").vectorize("j")
+        update = schedule[partial].update(0).reorder("p", "row", "j").vectorize("j")
+        if first is None:
+            update.pipeline("row", 4)
+            first = stored, partial
+        else:
+            copy.compute_with(first[0], "block")
+            update.compute_with(first[1], "row")
     return schedule
 
 
@@ -132,7 +175,7 @@ def _beside(schedule: Schedule, out: str, runs: Runs) -> None:
     total = f"{out}_sum" if f"{out}_sum" in funcs else out
     partial = _dealt(schedule[total].update(0), "part", runs).rfactor("part", "p").name
     stored = schedule[partial].in_(total).name
-    _merge(schedule, out, total)
+    _merge(schedule, out, total, runs.lots)
     schedule[stored].compute_root().gpu_blocks("p").vectorize("j")
     schedule[partial].compute_at(stored, "p").vectorize("j")
     rows = ("row",) if runs.together > 1 else ()
@@ -156,9 +199,9 @@ def _cloned(
         waiting += [(n, clone) for n in sorted(reads_of(funcs[name]) & funcs.keys() - {name})]
 
 
-def _merge(schedule: Schedule, out: str, total: str) -> None:
-    """The sum of the partial sums, in tiles of parts and columns."""
-    update = schedule[total].update(0).split("part", "turn", "lot", _PARTS)
+def _merge(schedule: Schedule, out: str, total: str, lots: int) -> None:
+    """The sum of the partial sums, in tiles of so many parts and some columns."""
+    update = schedule[total].update(0).split("part", "turn", "lot", lots)
     if total == out:
         start = schedule[out].split("j", "columns", "lane", _COLUMNS).gpu_blocks("columns")
         start.vectorize("lane").gpu_warps(_MERGING_WARPS).gpu_dependent_launch()
