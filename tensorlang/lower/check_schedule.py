@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from tensorlang.directives.order import Order
 from tensorlang.errors import ScheduleError
-from tensorlang.ir.expr import Const, Expr, Param, Var
+from tensorlang.ir.expr import Binary, Const, Expr, Param, Var
 from tensorlang.ir.stmt import (
     Allocate,
     Buffer,
@@ -20,7 +20,7 @@ from tensorlang.ir.stmt import (
     exprs_of,
     walk,
 )
-from tensorlang.ir.walk import loads_of, postorder
+from tensorlang.ir.walk import loads_of, postorder, substitute
 from tensorlang.lower.plan import ROOT, Level, Nest, Plan
 
 
@@ -192,24 +192,49 @@ def _check_shared(loop: For, kept: Mapping[str, Buffer]) -> None:
 
 
 def _is_apart(loop: For, buffer: Buffer) -> bool:
-    """Whether an iteration touches of a buffer only what is at the loop's own index in some
-    dimension, which is no ring: there two indices may be one element.
+    """Whether an iteration touches of a buffer only what is at the loop's own index, or in its own
+    tile, in some dimension, which is no ring: there two indices may be one element.
     """
-    names = {loop.var}
-    names |= {
-        s.var
-        for s in walk(loop.body)
-        if isinstance(s, Let) and isinstance(s.value, Var) and s.value.name == loop.var
-    }
-    stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.buffer == buffer.name]
-    exprs = [e for s in walk(loop.body) for e in exprs_of(s)]
+    inside = list(walk(loop.body))
+    values: dict[str, Expr] = {}
+    for s in (s for s in inside if isinstance(s, Let)):
+        value = substitute(s.value, values)
+        # A name with two values says nothing.
+        values[s.var] = value if values.get(s.var, value) is value else Var(s.var)
+    lanes = {s.var: 0 for s in inside if isinstance(s, For)}
+    for s in (s for s in inside if isinstance(s, For)):
+        lanes[s.var] = max(lanes[s.var], _end_of(s))
+    stores = [s for s in inside if isinstance(s, Store) and s.buffer == buffer.name]
+    exprs = [e for s in inside for e in exprs_of(s)]
     loads = [load for load in loads_of(*exprs) if load.buffer == buffer.name]
     touched = [touch.indices for touch in (*stores, *loads)]
     folds = buffer.fold or (0,) * len(buffer.dims)
     return any(
-        not ring and all(isinstance(at[k], Var) and at[k].free <= names for at in touched)
+        not ring and all(_is_own(substitute(at[k], values), loop.var, lanes) for at in touched)
         for k, ring in enumerate(folds)
     )
+
+
+def _end_of(loop: For) -> int:
+    """The end of a loop that starts at 0, past every integer where that is no constant."""
+    match loop:
+        case For(min=Const(value=0), extent=Const(value=int(n))):
+            return n
+        case _:
+            return 1 << 62
+
+
+def _is_own(index: Expr, var: str, lanes: Mapping[str, int]) -> bool:
+    """Whether an index is v, or v*c + lane where lane < c."""
+    match index:
+        case Var(name=name):
+            return name == var
+        case Binary(
+            op="add", a=Binary(op="mul", a=Var(name=name), b=Const(value=int(c))), b=Var(name=lane)
+        ):
+            return name == var and lanes.get(lane, c + 1) <= c
+        case _:
+            return False
 
 
 def _check_extent(loop: For, loops: frozenset[str]) -> None:

@@ -9,7 +9,7 @@
 The partial sums stay in registers while their block runs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tensorlang.algorithm import FuncRecord, reads_of
@@ -114,6 +114,7 @@ def in_runs(pipeline: Pipeline, runs: Runs) -> Schedule:
     others = [name for name, _ in pipeline.algorithm.outputs if name != "grad_x"]
     for out in others:
         _beside(schedule, out, runs)
+    _merge_together(schedule, others)
     return schedule
 
 
@@ -144,6 +145,7 @@ def in_two_reads(pipeline: Pipeline, warps: int) -> Schedule:
         else:
             copy.compute_with(first[0], "block")
             update.compute_with(first[1], "row")
+    _merge_together(schedule, [name for name, _ in pipeline.algorithm.outputs if name != "grad_x"])
     return schedule
 
 
@@ -159,6 +161,15 @@ def _lanes(stage: Stage, runs: Runs, rows: str, *loops: str) -> Stage:
     for loop in (rows, *loops) if runs.together > 1 else loops:
         stage.vectorize(loop)
     return stage
+
+
+def _merge_together(schedule: Schedule, outs: Sequence[str]) -> None:
+    """The sums of outputs that are rounded, in one kernel whose reads are in flight together."""
+    funcs = {f.name for f in schedule.algorithm.funcs}
+    first, *others = [out for out in outs if f"{out}_sum" in funcs] or [""]
+    for out in others:
+        schedule[out].compute_with(first, "columns")
+        schedule[f"{out}_sum"].update(0).compute_with(f"{first}_sum", "turn")
 
 
 def _statistic(schedule: Schedule, name: str, at: str, runs: Runs, loop: str = "step") -> None:

@@ -99,11 +99,11 @@ class _Rows:
         """grad_x before it is rounded"""
         count, scale, slope = self.w(N), self.scale[i], self.slope[i]
         if self.narrow and self.centred:
-            slope = slope - self.mean[i] * self.level[i]
+            slope = fma(-self.level[i], self.mean[i], slope)
         tilt = slope * (scale * scale * scale) / count
         if not self.centred:
             return fma(-tilt, self.off(i, j), self.given(i, j) * scale)
         if not self.narrow:
             return (self.given(i, j) - self.level[i] / count) * scale - self.off(i, j) * tilt
-        rest = fma(self.mean[i], tilt, -(self.level[i] / count * scale))
+        rest = fma(-(self.level[i] / count), scale, self.mean[i] * tilt)
         return fma(self.given(i, j), scale, fma(-tilt, self.w(self.X[i, j]), rest))

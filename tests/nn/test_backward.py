@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional as reference
 
-from tensorlang import Target, f32
+from tensorlang import Target, bf16, f32
 from tensorlang.nn.backward import norm_rows
 from tensorlang.nn.functions import normalization
 from tensorlang.nn.norm_gradients import norm_gradients
@@ -43,7 +43,7 @@ def test_partial_sums_stand_beside_the_rows(name):
 
 @pytest.mark.parametrize("length", [1024, 4096])
 def test_a_gpu_runs_the_rows_and_their_partial_sums_in_one_kernel(length):
-    one = norm("layer_norm")
+    one = norm_gradients(layer_norm(bf16, bf16, bf16), ["x", "weight", "bias"])
     schedule = norm_rows(one, "triton", {"M": 4096, "N": length})
     kernel = one.compile(schedule, Target("triton", arch="sm_90"))
     # The rows; then the sums of weight and bias.  No row is read twice.
@@ -99,3 +99,19 @@ def test_what_a_norm_keeps_comes_from_the_kernel_that_makes_it(make):
     back = norm_gradients(forward, ["x", "weight"])
     names = [a.name for a in back.algorithm.inputs]
     assert names == ["x", "weight", *(n for n, _ in forward.algorithm.outputs[1:]), "grad_out"]
+
+
+def test_long_rows_leave_their_sums_to_a_kernel_that_reads_them_once_more():
+    forward = layer_norm_kept(bf16, bf16, bf16)
+    one = norm_gradients(forward, ["x", "weight", "bias"])
+    schedule = norm_rows(one, "triton", {"M": 64, "N": 16384})
+    source = one.compile(schedule, Target("triton", arch="sm_90")).source
+    reads = [kernel.count("tl.load(") for kernel in source.split("@triton.jit")[1:]]
+    # x, weight, grad_out and the statistics; the same without weight; partial sums.
+    assert reads == [5, 4, 2]
+    x, w, slopes = torch.randn(5, 40).bfloat16(), torch.randn(40).bfloat16(), torch.ones(5, 40)
+    _, mean, scale = forward(x, w, w, eps=1e-5)
+    arrays = x, w, mean, scale, slopes.bfloat16()
+    found = one.compile(schedule, "triton")(*arrays)
+    for own, other in zip(found, one(*arrays), strict=True):
+        torch.testing.assert_close(own, other)
