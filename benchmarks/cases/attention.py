@@ -25,13 +25,19 @@ HEADS, GROUPS, CACHE = 32, 4, 8192
 RANK = 32
 # Queries, slices of keys, warps and stages of a tile.
 TILES = ((128, 64, 8, 3), (128, 128, 8, 2), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2))
-# Rows, steps, warps and stages of a tile of keys, and of queries.
-TILES_BACKWARD = (
-    ((64, 64, 4, 2), (128, 32, 8, 3)),
-    ((128, 64, 8, 2), (128, 64, 8, 3)),
-    ((64, 128, 4, 2), (64, 64, 4, 3)),
-    ((64, 32, 4, 3), (64, 128, 4, 2)),
-)
+# By features: rows, steps, warps and stages of a tile of keys, and of queries.
+TILES_BACKWARD = {
+    128: (
+        ((64, 64, 4, 2), (128, 32, 8, 3)),
+        ((64, 64, 4, 2), (64, 32, 4, 2)),
+        ((128, 64, 8, 3), (128, 64, 8, 3)),
+    ),
+    64: (
+        ((64, 128, 4, 2), (128, 64, 4, 3)),
+        ((64, 64, 4, 3), (64, 64, 4, 3)),
+        ((64, 64, 4, 2), (128, 64, 8, 2)),
+    ),
+}
 # Slices, warps and stages of a program that decodes; and how much longer its part may be.
 SLICES = ((64, 4, 4), (128, 4, 2), (32, 4, 4))
 LONGER = (0.5, 2)
@@ -231,7 +237,7 @@ def _backward(place: Place, length: int, features: int, is_causal: bool) -> Case
         return Contender(f"tensorlang {variant}".strip(), prepare)
 
     usual = {"keys": Tile(16, 16, 4, 2), "queries": Tile(16, 16, 4, 2)} if place.dry else {}
-    tuned = TILES_BACKWARD if place.tune else ()
+    tuned = TILES_BACKWARD[features] if place.tune else ()
     variants = [
         contender(f"{keys} {queries}", keys=Tile(*keys), queries=Tile(*queries))
         for keys, queries in tuned

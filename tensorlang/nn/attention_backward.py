@@ -10,13 +10,13 @@ as they stand is that of attention.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tensorlang.algorithm import Definition, FuncRecord, InputRecord
+from tensorlang.algorithm import Definition, FuncRecord, InputRecord, reads_of
 from tensorlang.autodiff import gradients
 from tensorlang.autodiff.renaming import renamed_reads
 from tensorlang.closing import close_records
 from tensorlang.directives.rolling_group import producers_first
 from tensorlang.errors import InternalError
-from tensorlang.ir.expr import Const, Expr, Load, Var, cast
+from tensorlang.ir.expr import Binary, Cast, Const, Expr, Load, Var, cast
 from tensorlang.ir.facts import Facts, prove
 from tensorlang.ir.types import DType
 from tensorlang.ir.walk import loads_of, rewrite
@@ -48,7 +48,8 @@ def attention_gradients(forward: Pipeline, wrt: Sequence[str]) -> Pipeline:
         # Products with these use the matrix unit.
         kept_in = {f.name: narrow for f in forward.algorithm.funcs if f.name in ("dot", "out_sum")}
     derived = gradients(_again(forward), wrt, dtypes=kept_in).algorithm
-    funcs = producers_first(replace(derived, funcs=_with_weights(derived.funcs))).funcs
+    funcs = _scaled_last(_with_weights(derived.funcs))
+    funcs = producers_first(replace(derived, funcs=funcs)).funcs
     # It is the gradient of `out`, which the Pipeline has as an Input.
     *inputs, given = derived.inputs
     named = {given.name: f"grad_{OUT}"}
@@ -99,6 +100,32 @@ def _with_weights(funcs: Sequence[FuncRecord]) -> tuple[FuncRecord, ...]:
         return Load("weight", own.indices, 0, weight.dtypes[0]) if e is own.values[0] else e
 
     return tuple(f if f is weight else _rewritten(f, rule) for f in funcs)
+
+
+def _scaled_last(funcs: Sequence[FuncRecord]) -> tuple[FuncRecord, ...]:
+    """sum(x * c * k), rounded   ->   sum(x * k) * c, rounded     of the gradient of the products
+
+    One multiplication of a sum in place of one of each of its terms.
+    """
+    named = {f.name: f for f in funcs}
+    of_dot = named.get("grad_dot")
+    readers = {f.name for f in funcs if of_dot is not None and of_dot.name in reads_of(f)}
+    if of_dot is None or not readers <= {"grad_q_sum", "grad_k_sum"}:
+        return tuple(funcs)
+    match of_dot.definitions[0].values[0]:
+        case Cast(a=Binary(op="mul", a=x, b=Const() as factor), dtype=dtype):
+            pass
+        case _:
+            return tuple(funcs)
+
+    def rule(e: Expr) -> Expr:
+        return e * factor if isinstance(e, Load) and e.buffer in readers else e
+
+    definition = replace(of_dot.definitions[0], values=(cast(dtype, x),))
+    named["grad_dot"] = replace(of_dot, definitions=(definition,))
+    for name in (reader.removesuffix("_sum") for reader in readers):
+        named[name] = _rewritten(named[name], rule)
+    return tuple(named[f.name] for f in funcs)
 
 
 def _over_one_domain(
