@@ -87,8 +87,8 @@ def test_tiles_on_triton_give_the_gradients(groups, options):
     p, g = made(f16, features=16, values=16, scale=0.3, groups=groups, **options)
     kernel = g.compile(backward(g, "triton", **TILES), "triton")
     heads = 2 // groups
-    q, slopes = (draw(1, 2, 37, 16, seed=s).half() for s in (0, 3))
-    k, v = (draw(1, heads, 53, 16, seed=s).half() for s in (1, 2))
+    q, slopes = (draw(1, 2, 21, 16, seed=s).half() for s in (0, 3))
+    k, v = (draw(1, heads, 37, 16, seed=s).half() for s in (1, 2))
     out, lse = p(q, k, v)
     tensors = [t.double().requires_grad_() for t in (q, k, v)]
     want = torch.autograd.grad(plain(*tensors, groups, **options), tensors, slopes.double())
@@ -111,13 +111,11 @@ def plain(q, k, v, groups, causal="", softcap=0.0, left=-1, right=-1):
     return score.masked_fill(~seen, -torch.inf).softmax(-1) @ v
 
 
-@pytest.mark.parametrize("dtype", [bf16, f16])
-def test_what_a_mask_excludes_may_be_as_large_as_it_will(dtype):
+def test_what_a_mask_excludes_may_be_as_large_as_it_will():
     """An excluded score has no weight, where exp of it less the level of the row is infinite."""
-    p, g = made(dtype, features=16, values=16, causal="top_left")
+    p, g = made(f16, features=16, values=16, causal="top_left")
     kernel = g.compile(backward(g, "triton", **TILES), "triton")
-    kind = {bf16: torch.bfloat16, f16: torch.float16}[dtype]
-    q, k, v, slopes = (draw(1, 1, 32, 16, seed=s).to(kind) for s in range(4))
+    q, k, v, slopes = (draw(1, 1, 32, 16, seed=s).half() for s in range(4))
     k[:, :, 16:] = 40 * q.flip(2)[:, :, 16:]
     out, lse = p(q, k, v)
     assert all(torch.isfinite(t).all() for t in kernel(q, k, v, out, lse, slopes))
