@@ -177,7 +177,7 @@ def _swap(body: Stmt, func: str, made: Made) -> Stmt:
     return map_children(body, lambda child: _swap(child, func, made))
 
 
-def _is_used_outside(stmt: Stmt, func: str, loops: Made) -> bool:
+def _is_used_outside(stmt: Stmt, func: str, loops: Collection[For]) -> bool:
     if (isinstance(stmt, For) and stmt in loops) or not touches(stmt, func):
         return False
     stores = isinstance(stmt, Store) and stmt.buffer == func
