@@ -39,7 +39,7 @@ TILES_BACKWARD = {
     ),
 }
 # Slices, warps and stages of a program that decodes; and how much longer its part may be.
-SLICES = ((64, 4, 4), (128, 4, 2), (32, 4, 4))
+SLICES = ((64, 4, 4), (64, 4, 6), (128, 4, 2), (128, 4, 3), (32, 4, 6), (64, 8, 4))
 LONGER = (0.5, 2)
 
 
@@ -93,8 +93,7 @@ def _decode(place: Place, batch: int, keys: int) -> Case:
     def contender(variant: str = "", **options: Any) -> Contender:
         def made() -> Any:
             pipeline = _pipeline(place, features, groups=groups)
-            given = {"part": part, "parts": keys // part, **options}
-            return pipeline, decode(pipeline, "triton", **given)
+            return pipeline, decode(pipeline, "triton", **{"part": part, **options})
 
         return ours(made, variant)
 
@@ -102,13 +101,9 @@ def _decode(place: Place, batch: int, keys: int) -> Case:
     variants = [
         contender("by {} w{} s{}".format(*t), **dict(zip(names, t, strict=True))) for t in SLICES
     ]
-    variants += [
-        contender(f"parts of {int(n * part)}", part=int(n * part), parts=keys // int(n * part))
-        for n in LONGER
-    ]
-    variants.append(contender("16 at a time", parts=0))
+    variants += [contender(f"parts of {int(n * part)}", part=int(n * part)) for n in LONGER]
+    variants += [contender(f"merged by {n}", merged=n) for n in (4, 8, 32)]
     variants.append(contender("merged by a kernel", merge="kernel"))
-    variants.append(contender("dependent", dependent=True))
     if not place.tune:
         variants = []
     usual = {"slices": 16} if place.dry else {}

@@ -17,21 +17,15 @@ from tensorlang.nn.softmax import cross_entropy, cross_entropy_with_gradient
 
 TOKENS, VOCABULARIES = 8192, (32000, 128256)
 # Length and warps of a slice, stages of the loop over them, programs.
-SLICES = (
-    (4096, 4, 0, 0),
-    (4096, 8, 0, 0),
-    (8192, 8, 0, 0),
-    (16384, 16, 0, 0),
-    (4096, 8, 3, 0),
-    (8192, 16, 2, 0),
-)
+SLICES = ((4096, 8, 3, 0), (8192, 8, 0, 0), (2048, 4, 0, 0), (2048, 2, 0, 0))
 SLICES_WITH_GRADIENT = (
-    (8192, 8, 0, 0),
-    (16384, 16, 0, 132),
-    (8192, 16, 0, 132),
-    (16384, 32, 0, 132),
-    (8192, 16, 0, 264),
-    (8192, 32, 0, 0),
+    (4096, 4, 3, 0),
+    (2048, 4, 0, 0),
+    (4096, 8, 0, 0),
+    (8192, 8, 3, 0),
+    (8192, 16, 3, 0),
+    (8192, 16, 4, 132),
+    (4096, 16, 4, 132),
 )
 OPTIONS = {"ignore_index": -100, "label_smoothing": 0.0}
 

@@ -16,8 +16,6 @@ from tensorlang.schedule import Schedule
 # Of few queries: the programs that fill a GPU (two on a multiprocessor of an H200, a power of two),
 # and the least keys that are worth one: the more parts there are, the longer merging them takes.
 PROGRAMS, SHORTEST_PART = 256, 512
-# Partial results of so many parts fit the registers of a program.
-_MERGED_AT_ONCE = 16
 
 
 # Up to so many queries each has programs of its own, which share out the keys.
@@ -29,8 +27,7 @@ def attend(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedul
     if pipeline.algorithm.name == "attention_gradients":
         return backward(pipeline, target)
     if 0 < sizes.get("M", 0) <= FEW_QUERIES and len(pipeline.algorithm.outputs) == 1:
-        part = part_of(sizes)
-        return decode(pipeline, target, part=part, parts=-(-sizes.get("N", 0) // part))
+        return decode(pipeline, target, part=part_of(sizes))
     return flash(pipeline, target)
 
 
@@ -122,9 +119,8 @@ def decode(
     slices: int = 0,
     warps: int = 4,
     stages: int = 3,
-    parts: int = 0,
     merge: Literal["kernel", "last"] = "last",
-    dependent: bool = False,
+    merged: int = 16,
 ) -> Schedule | None:
     """Every program some keys, for the heads of Q that share them; the last one merges the parts.
 
@@ -138,9 +134,8 @@ def decode(
     Args:
         part, slices: the keys of a program, and those that it takes at a time.
         warps, stages: of a program, and of its loop.
-        parts: about how many there are, where that is known: few are merged at one time.
         merge: whether the last program to arrive merges, or a kernel of its own.
-        dependent: whether it starts while the kernel before it ends.
+        merged: how many parts are merged at one time.
     """
     if target != "triton" or pipeline.algorithm.name != "attention":
         return flash(pipeline, target)
@@ -151,8 +146,6 @@ def decode(
     whole = schedule["out_sum_u_all"].compute_root().split("h", "g", "hi", _groups(pipeline))
     whole.reorder("b", "g", "i", "u", "hi", "d").gpu_blocks("b", "g", "i", "u").gpu_warps(warps)
     whole.vectorize("hi").vectorize("d")
-    if dependent:
-        whole.gpu_dependent_launch()
     step = schedule[partial].compute_at("out_sum_u_all", "u").update(0)
     step.split("rp", "ro", "ri", slices or _slices(pipeline))
     step.reorder("ro", "u", "b", "h", "i", "d", "ri").pipeline("ro", stages)
@@ -168,12 +161,8 @@ def decode(
         schedule[name].compute_at("out", "i").vectorize("h")
         schedule[name].update(0).vectorize("h").vectorize("part")
     summed = schedule["out_sum"].compute_at("out", "i").vectorize("h").vectorize("d").update(0)
-    if 0 < parts <= _MERGED_AT_ONCE:
-        summed.reorder("b", "h", "i", "d", "part").vectorize("part")
-    else:
-        summed.split("part", "po", "pi", _MERGED_AT_ONCE).reorder("po", "b", "h", "i", "d", "pi")
-        summed.vectorize("pi")
-    summed.vectorize("h").vectorize("d")
+    summed.split("part", "po", "pi", merged).reorder("po", "b", "h", "i", "d", "pi")
+    summed.vectorize("h").vectorize("d").vectorize("pi")
     return schedule
 
 

@@ -9,7 +9,7 @@ from tensorlang.schedule import Schedule, Stage
 
 _LANES = 16
 # A row of more elements is taken in slices, each by so many warps.
-_LONGEST_ROW, _SLICE, _WARPS_OF_SLICE = 1 << 15, 1 << 13, 16
+_LONGEST_ROW, _SLICE, _WARPS_OF_SLICE = 1 << 15, 1 << 12, 4
 
 
 def rows(pipeline: Pipeline, target: str) -> Schedule | None:
@@ -85,6 +85,8 @@ def in_slices(
         schedule[other].compute_with(name, inner)
     for column in columns:
         schedule[name].split(column, "slice", "lane", length).vectorize("lane")
+        if stages:
+            schedule[name].pipeline("slice", stages)
     for f in reversed(pipeline.algorithm.funcs):
         domain = None if f.is_pure else f.definitions[1].domain
         if domain is not None:
