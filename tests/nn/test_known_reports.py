@@ -17,6 +17,13 @@ def test_a_gradient_of_every_other_element():
     check(half(ours), half(reference), draw(4, 10), draw(10, seed=1))
 
 
+def test_the_gradient_of_a_sum_which_has_no_strides():
+    x, w = torch.randn(4, 10, requires_grad=True), torch.randn(10, requires_grad=True)
+    sums = (module.rms_norm(x, (10,), w).sum() for module in (ours, reference))
+    found, want = (torch.autograd.grad(y, [x, w]) for y in sums)
+    torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
+
+
 def test_rows_of_a_transposed_matrix():
     x = torch.randn(512, 8).t()
     for of in (
@@ -27,7 +34,7 @@ def test_rows_of_a_transposed_matrix():
         torch.testing.assert_close(of(ours), of(reference), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("width", [1, 1000, 5121])
+@pytest.mark.parametrize("width", [1, 1000, 5120, 5121])
 def test_the_gradient_of_a_norm_whose_width_is_no_power_of_two(width):
     x, w = draw(3, width, dtype=torch.float32), draw(width, dtype=torch.float32, seed=1)
     check(

@@ -8,8 +8,20 @@ from tensorlang import DefinitionError, nn
 pytestmark = pytest.mark.cc
 X = torch.randn(2, 6, 5, 4, generator=torch.Generator().manual_seed(0))
 ROWS = X.flatten(0, 2)
+LINES, VOLUMES = X.flatten(2), X.unflatten(3, (2, 2))
 CASES = {
     "Linear": ((4, 3), ROWS),
+    "Conv1d": ((6, 4, 3), LINES),
+    "Conv3d": ((6, 4, 2), VOLUMES),
+    "ConvTranspose2d": ((6, 4, 3), X),
+    "ConvTranspose3d": ((6, 4, 2), VOLUMES),
+    "BatchNorm1d": ((6,), LINES),
+    "BatchNorm3d": ((6,), VOLUMES),
+    "MaxPool1d": ((2,), LINES),
+    "MaxPool3d": ((2,), VOLUMES),
+    "AvgPool1d": ((2,), LINES),
+    "AvgPool3d": ((2,), VOLUMES),
+    "AdaptiveAvgPool2d": ((3,), X),
     "Conv2d": ((6, 4, 3), X),
     "BatchNorm2d": ((6,), X),
     "LayerNorm": ((4,), ROWS),
