@@ -61,8 +61,8 @@ def test_a_compiled_block_can_be_captured_in_a_cuda_graph():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("batch", [1, 3])
-def test_a_step_of_decoding_follows_its_cache_call_after_call(batch):
+@pytest.mark.parametrize(("batch", "dynamic"), [(1, False), (3, False), (1, True)])
+def test_a_step_of_decoding_follows_its_cache_call_after_call(batch, dynamic):
     """A row of 16 bits: products, norms, gates and attention are kernels of ours."""
     from benchmarks.cases.model import Layer, Shape
 
@@ -70,17 +70,17 @@ def test_a_step_of_decoding_follows_its_cache_call_after_call(batch):
     torch.manual_seed(0)
     layer = Layer(shape).to("cuda", torch.bfloat16).eval()
     torch._dynamo.reset()
-    fast = torch.compile(layer, backend=tensorlang_backend, fullgraph=True, dynamic=False)
+    fast = torch.compile(layer, backend=tensorlang_backend, fullgraph=True, dynamic=dynamic)
 
-    def given(scale):
+    def given(scale, keys):
         x = torch.randn(batch, 1, 512)
         turns = torch.randn(2, 1, 64).sin()
-        past = torch.randn(2, batch, 2, 99, 64)
+        past = torch.randn(2, batch, 2, keys, 64)
         return [(t * scale).to("cuda", torch.bfloat16) for t in (x, *turns, *past)]
 
     with torch.no_grad():
-        for scale in (1.0, 0.5, 2.0):
-            inputs = given(scale)
+        for step, scale in enumerate((1.0, 0.5, 2.0)):
+            inputs = given(scale, 99 + step * dynamic)
             torch.testing.assert_close(fast(*inputs), layer(*inputs), rtol=3e-2, atol=3e-2)
 
 
