@@ -49,13 +49,16 @@ def group_funcs(algorithm: Algorithm) -> Groups:
     groups = Groups()
     funcs = {f.name: f for f in algorithm.funcs}
     outputs = {name for name, _ in algorithm.outputs}
-    products = [f.name for f in algorithm.funcs if contraction_of(f) is not None]
-    made = {_made_of(algorithm, funcs, name) for name in products}
+    products = {f.name: found for f in algorithm.funcs if (found := contraction_of(f)) is not None}
+    stored = {_made_of(algorithm, funcs, name) for name in products}
+    # Every tile of a product would compute its operands again.
+    tiled = (found for found in products.values() if found.rows and found.columns)
+    stored |= {a for found in tiled for a in found.operands if _is_work(funcs.get(a))}
     copies: dict[str, int] = {}
     for func in reversed(algorithm.funcs):
         name = func.name
         copies[name] = _copies(algorithm, funcs, groups, copies, name)
-        if name in outputs or name in made:
+        if name in outputs or name in stored:
             groups.roots.append(name)
         elif func.is_pure and copies[name] * operations(func) <= _REPEATED:
             groups.inlined.add(name)
@@ -69,6 +72,11 @@ def group_funcs(algorithm: Algorithm) -> Groups:
         else:
             groups.roots.append(name)
     return groups
+
+
+def _is_work(func: FuncRecord | None) -> bool:
+    """Whether a Func is pure and more than another dtype or order of what it reads."""
+    return func is not None and func.is_pure and operations(func) > 1
 
 
 def _copies(
@@ -88,6 +96,7 @@ def _copies(
 
 def _made_of(algorithm: Algorithm, funcs: Mapping[str, FuncRecord], product: str) -> str | None:
     """The last pure Func that only the points of a product reach, each at its own point."""
+    outputs = {name for name, _ in algorithm.outputs}
     name: str | None = None
     here = funcs[product]
     while True:
@@ -99,6 +108,8 @@ def _made_of(algorithm: Algorithm, funcs: Mapping[str, FuncRecord], product: str
         if used is None or len(set(used.values())) < len(here.dims):
             return name
         name, here = reader.name, reader
+        if name in outputs:
+            return name
 
 
 def _loads(consumer: FuncRecord, name: str) -> int:
