@@ -15,7 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorlang.algorithm import Algorithm, FuncRecord
-from tensorlang.autoschedule.analysis import contraction_of, is_reduction, sources_of
+from tensorlang.autoschedule.analysis import (
+    Contraction,
+    contraction_of,
+    is_reduction,
+    sources_of,
+)
 from tensorlang.autoschedule.extents import Extents
 from tensorlang.autoschedule.numbers import find_again
 from tensorlang.autoschedule.placing import Groups, Home, group_funcs
@@ -87,6 +92,10 @@ class _Kernels:
         if product is not None and product.rows and product.columns and func.is_pure:
             made = Matmul(self.schedule, self.extents, self.target, func, inner[0], product)
             made.run(members[inner[0].name].vars)
+        elif pair := _pair_of(func, inner):
+            (first, found), second = pair
+            made = Matmul(self.schedule, self.extents, self.target, func, first, found, second)
+            made.run(members[first.name].vars)
         elif products := VectorProducts.of(self.schedule, self.extents, func, inner):
             products.run()
         elif columns := Columns.of(
@@ -262,6 +271,21 @@ class _Kernels:
                     self._lanes(stage, list(lengths)[-1:], lengths)
             if number and pure == list(func.dims):
                 stage.compute_with(func.name, "block" if across else pure[-1])
+
+
+def _pair_of(
+    func: FuncRecord, members: Sequence[FuncRecord]
+) -> tuple[tuple[FuncRecord, Contraction], tuple[FuncRecord, Contraction]] | None:
+    """Two products of the same rows that a Func makes something of, as of a gate and a value."""
+    found = [(f, c) for f in members if (c := contraction_of(f)) is not None]
+    if len(members) != 2 or len(found) != 2 or not func.is_pure or len(func.dims) != 2:
+        return None
+    # The product that is defined first is the one in whose loop the other runs.
+    second, first = found
+    is_pair = all(c.rows and c.columns and not c.batch and c.narrow for _, c in found)
+    same = first[1].k_extent is second[1].k_extent
+    rows = set(first[1].operands) & set(second[1].operands)
+    return (first, second) if is_pair and same and rows else None
 
 
 def _loads_run_along(values: Sequence[Expr], pure: set[str]) -> bool:

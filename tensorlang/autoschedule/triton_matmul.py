@@ -65,13 +65,18 @@ _LEAST_BOX = 64
 _RESERVED = 2048
 
 
-def boxed(tile: Tile, product: Contraction, out_bytes: int, target: Target) -> tuple[Tile, int]:
+def boxed(
+    tile: Tile, product: Contraction, out_bytes: int, target: Target, products: int = 1
+) -> tuple[Tile, int]:
     """The tile with as many stages as shared memory holds, and the parts of its epilogue.
 
     The result passes through shared memory on its way out: a large one goes in halves.
+
+    Args: products: of the same rows, each with columns of its own.
     """
     parts = 2 if tile.rows * tile.columns > 128 * 128 else 1
-    stage = (tile.rows * product.bytes_a + tile.columns * product.bytes_b) * tile.depth
+    columns = tile.columns * product.bytes_b * products
+    stage = (tile.rows * product.bytes_a + columns) * tile.depth
     out = tile.rows * tile.columns * out_bytes // parts
     stages = (target.shared_memory - _RESERVED - out) // stage
     return replace(tile, stages=max(2, min(4, stages))), parts
@@ -85,9 +90,16 @@ _COLUMNS = 64
 _STEPS_OF_A_PART = 4
 
 
+# Two products of one tile of rows: together as much as the largest tile.
+_TILE_OF_TWO = Tile(128, 128, 64, 8, 3)
+
+
 @dataclass(frozen=True)
 class Matmul:
-    """`inner` is the product, `func` what is made of it at its own point."""
+    """`inner` is the product, `func` what is made of it at its own point.
+
+    Args: second: another product of the same rows with other columns, such as a gate's.
+    """
 
     schedule: Schedule
     extents: Extents
@@ -95,6 +107,7 @@ class Matmul:
     func: FuncRecord
     inner: FuncRecord
     product: Contraction
+    second: tuple[FuncRecord, Contraction] | None = None
 
     def run(self, home: Sequence[str]) -> None:
         """Schedule it; `home`: the product's dimensions in the names of `func`."""
@@ -110,7 +123,8 @@ class Matmul:
             _Side(column, back[column], loops[column], shape[column]),
         )
         others = {v: n for v, n in shape.items() if v not in (row, column)}
-        if not others and shape[row] <= _FEW_ROWS and self.depth >= _LONG_K:
+        few = shape[row] <= _FEW_ROWS and self.second is None
+        if not others and few and self.depth >= _LONG_K:
             self._few_rows(*sides)
         else:
             self._tiles(*sides, others)
@@ -127,12 +141,15 @@ class Matmul:
 
     def _tiles(self, row: "_Side", column: "_Side", others: dict[str, int]) -> None:
         tile = choose_tile(row.extent, column.extent, self.target, prod(others.values()))
+        if self.second is not None and tile.columns > _TILE_OF_TWO.columns:
+            tile = _TILE_OF_TWO
         tile = replace(tile, depth=tile.depth * 2 // self.widest)
         stage = self.schedule[self.func.name]
         parts = 1
         boxes = self._takes_boxes(tile)
         if boxes:
-            tile, parts = boxed(tile, self.product, self.func.dtypes[0].bits // 8, self.target)
+            out = self.func.dtypes[0].bits // 8
+            tile, parts = boxed(tile, self.product, out, self.target, 1 + bool(self.second))
         stage.tile(row.var, column.var, "row_o", "col_o", "row_i", "col_i", tile.rows, tile.columns)
         stage.split("row_o", "group", "row_g", 8, tail="ragged")
         stage.reorder(*others, "group", "col_o", "row_g", "row_i", "col_i")
@@ -153,9 +170,25 @@ class Matmul:
         made = self.schedule[self.inner.name].compute_at(self.func.name, at)
         made.vectorize(row.dim).vectorize(column.dim)
         self._steps(made.update(0), self.product.k, (row.loop, column.loop), tile)
+        operands = dict.fromkeys(self.product.operands)
+        if self.second is not None:
+            self._beside(*self.second, at, tile)
+            operands |= dict.fromkeys(self.second[1].operands)
         if boxes:
-            self._through_boxes(self.product.operands)
+            self._through_boxes(tuple(operands))
             stage.store_with("descriptor")
+
+    def _beside(self, func: FuncRecord, product: Contraction, at: str, tile: Tile) -> None:
+        """for steps of K { the first product; func }: they share what they read of the rows."""
+        made = self.schedule[func.name].compute_at(self.func.name, at)
+        for dim in func.dims:
+            made.vectorize(dim)
+        lanes = [v for v in func.definitions[1].pure if v is not None]
+        update = made.update(0).split(product.k, "k_o", "k_i", tile.depth)
+        update.reorder("k_o", *lanes, "k_i")
+        for lane in (*lanes, "k_i"):
+            update.vectorize(lane)
+        update.compute_with(self.inner.name, "k_o")
 
     def _steps(self, update: Stage, k: str, lanes: Sequence[str], tile: Tile) -> None:
         """Steps of K in order, their loads ahead of a dot over the lanes."""

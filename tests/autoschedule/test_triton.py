@@ -223,3 +223,21 @@ def test_outputs_of_one_shape_are_computed_side_by_side() -> None:
     random = np.random.default_rng(7)
     given = [random.standard_normal((5, 70)).astype(np.float32) for _ in "XY"]
     assert_equivalent(pipeline, schedule, "triton", given)
+
+
+def test_two_products_of_the_same_rows_are_one_loop() -> None:
+    a, (u, v) = Input("A", f16, [M, 64]), (Input(n, f16, [N, 64]) for n in "UV")
+    p, q, o = Func("p"), Func("q"), Func("o")
+    k, m = RDom("k", 64), RDom("m", 64)
+    p[i, j] = sum(f32(a[i, k]) * f32(u[j, k]), over=k)
+    q[i, j] = sum(f32(a[i, m]) * f32(v[j, m]), over=m)
+    o[i, j] = f16(maximum(p[i, j], 0) * q[i, j])
+    pipeline = Pipeline("gate", inputs=[a, u, v], outputs={o: [M, N]})
+    schedule = autoschedule(pipeline, SM_90, {"M": 2048, "N": 14336})
+    source = pipeline.compile(schedule, SM_90).source
+    assert source.count("@triton.jit") == 1
+    assert source.count("tl.dot(") == 2
+    small = autoschedule(pipeline, SM_90, {"M": 40, "N": 40})
+    random = np.random.default_rng(7)
+    given = [random.standard_normal((n, 64)).astype(np.float16) for n in (20, 40, 40)]
+    assert_equivalent(pipeline, small, "triton", given)

@@ -1,6 +1,5 @@
 """What becomes of each node: its kind, and where torch keeps it, why."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -10,6 +9,7 @@ from tensorlang.errors import TensorlangError
 from tensorlang.torch.compiler.attended import attend
 from tensorlang.torch.compiler.building import Builder
 from tensorlang.torch.compiler.definitions import CONTRACTIONS, CREATIONS, DEFINITIONS, VIEWS
+from tensorlang.torch.compiler.epilogues import is_fused
 from tensorlang.torch.compiler.fallback import first_line, tell_fallback
 from tensorlang.torch.compiler.nodes import (
     Graph,
@@ -64,8 +64,6 @@ _SMALL_PRODUCT = 1 << 13
 DEVICES = ("cpu", "cuda")
 # Rows of a matrix that is multiplied by a vector, as far as our own kernel takes them.
 _VECTOR_STEP, _LONGEST_VECTOR = 256, 1 << 14
-# Rows of a product from which its tiles fill a GPU, and what divides extents without a rest.
-_MANY_ROWS, _WHOLE = 1024, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,7 @@ def _base(node: Node, found: Mapping[Node, Verdict]) -> Node:
 def _in_region(node: Node, products: str) -> bool:
     if products in ("region", "library"):
         return products == "region"
-    if is_vector_product(node) or (products == "fused" and is_before_addition(node)):
+    if is_vector_product(node) or (products == "fused" and is_fused(node)):
         return True
     x, y = _factors(node)
     work = hint(tensor_of(y).shape[-1])
@@ -201,37 +199,6 @@ def is_vector_product(node: Node) -> bool:
         # Columns of the matrix are rows in memory, as the weights of a linear layer are.
         and y.stride()[-2] == 1
     )
-
-
-def is_before_addition(node: Node) -> bool:
-    """Whether it is a large product of 16 bits on a GPU that is only added to another tensor.
-
-    Our kernels are as fast as a library's there, and spare a pass over the result.
-    """
-    if node.target not in (aten.mm.default, aten.bmm.default):
-        return False
-    x, y = (tensor_of(n) for n in _factors(node))
-    extents = (*x.shape, *y.shape)
-    if x.device.type != "cuda" or x.dtype not in (torch.bfloat16, torch.float16):
-        return False
-    if any(not isinstance(n, int) for n in extents) or math.prod(x.shape[:-2]) != 1:
-        return False
-    if x.shape[-2] < _MANY_ROWS or any(n % _WHOLE for n in (*x.shape[-2:], *y.shape[-2:])):
-        return False
-    user = _only_reader(node)
-    if user is None or user.target is not aten.add.Tensor or user.kwargs:
-        return False
-    shapes = {tensor_of(a).shape for a in user.args if isinstance(a, fx.Node)}
-    return len(shapes) == 1 and len(user.all_input_nodes) == 2
-
-
-def _only_reader(node: Node) -> Node | None:
-    """The one node that reads a tensor, through views that nobody else reads."""
-    while len(node.users) == 1:
-        (node,) = node.users
-        if node.target not in VIEWS:
-            return node
-    return None
 
 
 def _call_of(node: Node) -> Any:
