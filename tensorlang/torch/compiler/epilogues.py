@@ -1,9 +1,8 @@
 """Large products that are computed in a region with what is made of them.
 
-    mm(x, w) + y               a residual
-    silu(mm(x, u)) * mm(x, v)  a gate and a value: two products of one tile of rows
+    silu(mm(x, u)) * mm(x, v)     a gate and a value: two products of one tile of rows
 
-Our kernels are as fast as a library's there, and spare a pass over the result.
+Our kernel is as fast as a library's there, and spares two passes over the products.
 """
 
 import math
@@ -20,17 +19,13 @@ _MOST = 8
 
 
 def is_fused(node: Node) -> bool:
-    """Whether a product is large, of 16 bits, on a GPU, and meets one other tensor of its shape."""
+    """Whether a product is large, of 16 bits, on a GPU, and meets one other of the same rows."""
     if not _is_large(node):
         return False
     end = _meeting(node)
     if end is None or end.kwargs or len(end.all_input_nodes) != 2:
         return False
-    if len({tensor_of(a).shape for a in end.all_input_nodes}) != 1:
-        return False
     partners = [p for a in end.all_input_nodes if (p := _product_of(a)) is not None]
-    if end.target is aten.add.Tensor:
-        return partners == [node]
     is_pair = len(partners) == 2 and all(map(_is_large, partners))
     return end.target is aten.mul.Tensor and is_pair and _alike(*partners)
 

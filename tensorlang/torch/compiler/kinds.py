@@ -83,7 +83,7 @@ class Verdict:
 def kinds_of(graph: Graph, *, products: str = "auto") -> dict[Node, Verdict]:
     """The kind of every node.
 
-    Args: products: where matrix products are computed: "library", "region", or "auto".
+    Args: products: where matrix products are computed: "library", "region", "auto" or "fused".
     """
     found: dict[Node, Verdict] = {}
     refusals: dict[Any, str] = {}

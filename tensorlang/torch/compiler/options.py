@@ -13,7 +13,8 @@ class Options:
 
     Args:
         target: where regions run; by default "c" on the CPU and "triton" on a GPU.
-        products: where matrix products are computed: "auto", "library" or "region".
+        products: where matrix products are computed: "auto", "library", "region", or "fused": as
+            "auto", and large ones of a gate and its value in one kernel with what it makes of them.
         attention: where attention of an inference on a GPU is computed: "region", or "library".
         freeze: whether parameters are constants of an inference, so that what depends on them
             alone is computed once.
