@@ -128,3 +128,47 @@ def test_groups_of_rows() -> None:
     parts = zip([0, 100, 100, 250], offs.tolist(), range(4), strict=True)
     want = torch.cat([x[i:j] @ w[e] for i, j, e in parts])
     torch.testing.assert_close(found, want, rtol=2e-2, atol=2e-1)
+
+
+LENGTHS = (1, 7, 127, 128, 129, 1025, 4096)
+SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
+# Our arguments, and the scores that torch adds, of positions of queries and keys.
+MASKS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], Any]]] = {
+    "full": ({}, lambda i, j: i >= 0),
+    "causal": ({"causal": "top_left"}, lambda i, j: j <= i),
+    "window": (
+        {"causal": "bottom_right", "window": (40, -1)}, lambda i, j: (j <= i) & (j >= i - 40)
+    ),
+    "both sides": ({"window": (33, 20)}, lambda i, j: (j >= i - 33) & (j <= i + 20)),
+    "slopes": ({"slopes": SLOPES}, lambda i, j: SLOPES.to(i.device)[:, None, None] * (j - i)),
+    "documents": ({"documents": 50}, lambda i, j: i // 50 == j // 50),
+    "lengths": ({"last": 77}, lambda i, j: (j < 77) & (i >= 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("mask", MASKS)
+def test_attention_is_at_most_twice_as_far_off_as_torch(mask: str, dtype: Any) -> None:
+    """At every length, from one kernel; the truth is torch's formula in f64."""
+    for n in LENGTHS:
+        q, k, v = (normal(1, 4, n, 64, dtype=dtype) + s for s in (0.0, 0.1, 0.2))
+        at = torch.arange(n, device=q.device)
+        given, scores_of = MASKS[mask]
+        scores = scores_of(at[:, None], at).expand(1, 4, n, n)
+        options = dict(given)
+        if "slopes" in options:
+            options["slopes"] = SLOPES.to(q.device)
+        if "documents" in options:
+            options["documents"] = (at // 50)[None]
+        if "last" in options:
+            options["last"] = torch.full((1, n), 77, device=q.device)
+
+        def errors(made: Any, scores: Any, *qkv: Any) -> float:
+            wide = scores if scores.dtype is torch.bool else scores.double()
+            exact = reference.scaled_dot_product_attention(*(t.double() for t in qkv), wide)
+            return float((made.double() - exact).abs().max())
+
+        added = scores if scores.dtype is torch.bool else scores.to(dtype)
+        theirs = reference.scaled_dot_product_attention(q, k, v, added)
+        own = errors(ours.attention(q, k, v, **options), scores, q, k, v)
+        assert own <= 2 * errors(theirs, scores, q, k, v) + 2**-22, n
