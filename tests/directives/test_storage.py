@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tensorlang import Func, Input, Pipeline, Schedule, ScheduleError, Size, Target, Var, f32
+from tensorlang import Func, Input, Pipeline, RDom, Schedule, ScheduleError, Size, Target, Var, f32
 from tensorlang.backends.interpreter import compile_program
 from tensorlang.testing import assert_equivalent
 
@@ -61,6 +61,21 @@ def test_a_window_slides_along_an_outer_loop_for_each_inner_iteration():
     s["blur_x"].compute_at("blur_y", x).store_root()
     assert_equivalent(p, s, target="interpreter")
     assert stores(p, s)["blur_x"] == 18 * 5
+
+
+def test_a_window_does_not_slide_over_an_iteration_that_is_left_out():
+    a, f, g, r = Input("A", f32, [H + 2]), Func("f"), Func("g"), RDom("r", H)
+    r = r.where(r != 3)
+    f[y] = a[y] * 2
+    g[y] = f32(0)
+    g[r] = f[r] + f[r + 1] + f[r + 2]
+    p = Pipeline("p", inputs=[a], outputs={g: [H]})
+    s = Schedule(p)
+    s[f].compute_at(g, r).store_root()
+    values = np.arange(10, dtype=np.float32)
+    expected = 6 * np.arange(8) + 6
+    expected[3] = 0
+    assert np.array_equal(p.compile(s, target="interpreter")(values), expected)
 
 
 def test_folding_keeps_a_ring():

@@ -79,6 +79,7 @@ def test_an_index_of_data_has_to_be_bounded(dtype: DType) -> None:
         Pipeline("gather", inputs=[a, at], outputs={out: [N]})
     assert caught.value.span is not None
     assert caught.value.span.path == __file__
+    assert "index 0 of Input 'A' depends on data" in str(caught.value)
 
 
 BOUNDED = {

@@ -205,3 +205,16 @@ def test_a_ragged_split_needs_no_more_of_what_it_reads_back() -> None:
         pipeline.compile(s, target="interpreter")(given),
         pipeline.compile(target="reference")(given),
     )
+
+
+def test_a_func_that_no_point_reads_has_an_empty_region() -> None:
+    a, f, g = Input("a", tl.f32, [4]), Func("f"), Func("g")
+    f[i, j] = a[i] * 2
+    g[i] = tl.select(i > 5, f[i, i], a[i])
+    p = Pipeline("p", inputs=[a], outputs={g: [4]})
+    s = Schedule(p)
+    s[f].compute_root()
+    _, after = around(p, s, "infer_bounds")
+    assert extents(after) == [[0, 0]]
+    a = np.arange(4, dtype=np.float32)
+    assert np.array_equal(run(p, after, a)[0], a)

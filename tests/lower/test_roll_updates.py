@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tensorlang
 from tensorlang import Func, Input, Pipeline, RDom, Schedule, Size, Var, exp, f32, max, sum
 from tensorlang.ir.stmt import Allocate, For, Stage, walk
 from tests.lower.between import around, programs, run, text
@@ -78,3 +79,44 @@ def test_a_point_that_its_loops_meet_twice_is_repaired_once(m: int, kind: str) -
     a = rows(m, 10) + np.arange(10, dtype=np.float32)
     (out,) = run(p, p.lower(s), a)
     assert np.allclose(out, np.exp(a.astype(np.float64)).sum(1), rtol=1e-5)
+
+
+def test_what_reads_no_member_may_stand_before_the_loop() -> None:
+    p = log_sum_exp()
+    h, k = Func("h"), Func("k")
+    a = Input("A", f32, [M, N])
+    h[i] = a[i, 0] * 2
+    k[i] = sum(a[i, RDom("z", N)], over=RDom("z", N))
+    other = Pipeline("other", inputs=[a], outputs={h: [M], k: [M]})
+    text = str(p).replace("-> g[M] {", "-> g[M], h[M], k[M] {")
+    body = "\n".join(str(other).splitlines()[1:-1])
+    joined = tensorlang.parse(text.replace(" {\n", f" {{\n{body}\n", 1)).pipelines["log_sum_exp"]
+    values = rows(3, 10)
+    found = run(joined, joined.lower(rolled(joined)), values)
+    assert np.allclose(found[0], np.exp(values.astype(np.float64)).sum(1), rtol=1e-5)
+    assert np.array_equal(found[1], values[:, 0] * 2)
+
+
+def test_a_domain_may_begin_at_a_size() -> None:
+    a, m, total, first = Input("A", f32, [M, N]), Func("m"), Func("l"), Size("first")
+    r, q = RDom("r", (first, N - first)), RDom("q", (first, N - first))
+    m[i] = max(a[i, r], over=r)
+    total[i] = sum(exp(a[i, q] - m[i]), over=q)
+    p = Pipeline("part", inputs=[a], outputs={total: [M]})
+    values = rows(3, 10)
+    out = p.compile(rolled(p, 4), target="interpreter")(values, sizes={"first": 3})
+    part = values[:, 3:].astype(np.float64)
+    assert np.allclose(out, np.exp(part - part.max(1, keepdims=True)).sum(1), rtol=1e-5)
+
+
+def test_a_row_of_minus_infinities_is_told_from_one_without_points() -> None:
+    a, keep, m, total = Input("A", f32, [M, N]), Input("keep", f32, [M, N]), Func("m"), Func("l")
+    r, q = RDom("r", N), RDom("q", N)
+    r, q = r.where(keep[i, r] > 0), q.where(keep[i, q] > 0)
+    m[i] = max(a[i, r], over=r)
+    total[i] = sum(exp(a[i, q] - m[i]), over=q)
+    p = Pipeline("masked", inputs=[a, keep], outputs={total: [M]})
+    a = np.array([[-np.inf] * 6, [-np.inf] * 6, [0, 1, 2, 0, 1, 2]], np.float32)
+    keep = np.array([[0] * 6, [0, 0, 0, 0, 0, 1], [1] * 6], np.float32)
+    out = p.compile(rolled(p, 4), target="interpreter")(a, keep)
+    assert np.allclose(out, [0, np.nan, 2 + 2 / np.e + 2 / np.e**2], equal_nan=True)

@@ -5,6 +5,7 @@ Modules that imported a function before have the same function object, so nothin
 
 import ast
 import gc
+import importlib
 from collections import defaultdict
 from collections.abc import Iterator
 from types import CodeType, FunctionType
@@ -14,6 +15,7 @@ _Key = tuple[str, int]
 
 def put_in(module: str, original: ast.Module, mutated: ast.Module) -> int:
     """Exchange the code of every live function of the module that the mistake is in; how many."""
+    importlib.import_module(module)  # Nothing may have needed it yet.
     old, new = _codes(original, module), _codes(mutated, module)
     changed = 0
     for function in [f for f in gc.get_objects() if type(f) is FunctionType]:

@@ -381,3 +381,19 @@ select(C[i], select(A[i], 3.0:f32, 6.0:f32), 4.0:f32))
 """)
     for sizes in SIZES:
         agree(program, sizes, [array_of(b, sizes, k) for k, b in enumerate(program.inputs)])
+
+
+def test_what_no_lane_changes_is_stored_once() -> None:
+    text = """
+program p(N; A: f32[N]) -> B: f32[N], C: f32[1]:
+  vectorized x in [0, 8):
+    B[x] = A[x]
+    C[0] = A[0] + 1.0:f32
+"""
+    made = compile_program(parse_program(text), Target("c"))
+    assert "C[0] = A[0] + 1.0f;" in made.source
+    assert "for (" not in made.source
+    a, b, c = np.arange(8, dtype=np.float32), np.zeros(8, np.float32), np.zeros(1, np.float32)
+    made.run({"N": 8}, {}, [a], [b, c])
+    assert np.array_equal(b, a)
+    assert c[0] == 1

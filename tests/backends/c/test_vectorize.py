@@ -12,7 +12,7 @@ from tensorlang.backends.c.partition import partition
 from tensorlang.backends.c.vectorize import vectorize
 from tensorlang.ir.expr import Const
 from tensorlang.ir.printer import print_program
-from tensorlang.ir.stmt import For, LoopKind, Program, walk
+from tensorlang.ir.stmt import For, If, LoopKind, Program, walk
 from tensorlang.ir.verify import verify
 from tensorlang.target import Target
 from tensorlang.text.loop_ir import parse_program
@@ -128,3 +128,25 @@ def test_what_vectorize_makes(text: str, golden: Callable[[str], None]) -> None:
 
 def test_what_partition_makes(golden: Callable[[str], None]) -> None:
     golden(print_program(after(BLUR)))
+
+
+GUARDED = """
+program guarded(M, N; A: f32[N]) -> B: f32[N]:
+  for z in [0, N):
+    B[z] = 0.0:f32
+  for x in [0, N):
+    if x < M:
+      let y = x + 2
+      if y < N:
+        B[x] = A[y]
+"""
+
+
+@pytest.mark.parametrize(("m", "n"), [(9, 6), (3, 6), (0, 4), (4, 1)])
+def test_where_guards_in_each_other_and_under_a_name_hold_none_is_tested(m: int, n: int) -> None:
+    made, a = after(GUARDED), integers(n)
+    there = np.arange(n) < min(m, n - 2)
+    assert (run(made, [a], (n,), M=m, N=n) == np.where(there, np.roll(a, -2), 0)).all()
+    loops = [s for s in walk(made.body) if isinstance(s, For)]
+    tested = [any(isinstance(inner, If) for inner in walk(loop)) for loop in loops]
+    assert tested == [False, False, True]

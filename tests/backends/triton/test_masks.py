@@ -28,6 +28,13 @@ def test_an_assumption_is_known() -> None:
     assert known.proves(i < N)
 
 
+def test_a_quotient_and_a_remainder_by_0_are_0() -> None:
+    known = knowledge_of([]).ranged("i", integer(0), integer(9))
+    for e in (i // 0, i % 0):
+        assert known.fails(integer(0) < e)
+        assert not known.fails(e <= 0)
+
+
 def test_conjuncts_keep_their_order() -> None:
     assert conjuncts((i < N) & (j < N) & (i < j)) == [i < N, j < N, i < j]
 

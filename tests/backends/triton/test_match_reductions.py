@@ -30,6 +30,38 @@ def test_products_become_dots(dtype: str, term: str, wanted: str) -> None:
     assert wanted in compiled(text).source
 
 
+@pytest.mark.parametrize(
+    ("dtype", "total"), [("f64", "f64"), ("i16", "i32"), ("u8", "i32"), ("i32", "i32")]
+)
+def test_products_that_the_matrix_unit_does_not_take_are_added_up(dtype: str, total: str) -> None:
+    text = f"""
+program product(M, N, K; A: {dtype}[M, K], B: {dtype}[K, N]) -> C: {total}[M, N]:
+  stage C.0:
+    gpu_block C.t in [0, 1):
+      vectorized C.i in [0, 16):
+        vectorized C.j in [0, 16):
+          if (C.i < M) & (C.j < N):
+            C[C.i, C.j] = 0:{total}
+  stage C.1:
+    gpu_block C.t in [0, 1):
+      vectorized C.i in [0, 16):
+        vectorized C.j in [0, 16):
+          vectorized reduction C.k in [0, 16):
+            if (C.k < K) & (C.i < M) & (C.j < N):
+              C[C.i, C.j] = C[C.i, C.j] + {total}(A[C.i, C.k])*{total}(B[C.k, C.j])
+"""
+    if dtype == total:
+        text = text.replace(f"{total}(A[C.i, C.k])", "A[C.i, C.k]")
+        text = text.replace(f"{total}(B[C.k, C.j])", "B[C.k, C.j]")
+    of, sum_of = (getattr(torch, {"f64": "float64", "u8": "uint8"}.get(t, f"int{t[1:]}"))
+                  for t in (dtype, total))  # fmt: skip
+    a, b = (torch.arange(n).reshape(shape).to(of) for n, shape in ((6, (2, 3)), (12, (3, 4))))
+    c = torch.empty((2, 4), dtype=sum_of)
+    executable = run(text, {"M": 2, "N": 4, "K": 3}, [a, b], [c])
+    assert "tl.dot" not in executable.source
+    assert torch.equal(c, a.to(sum_of) @ b.to(sum_of))
+
+
 def test_a_factor_that_padding_does_not_zero_is_zeroed() -> None:
     source = compiled(linear_relu("f32(f16(exp(f32(A[C.i, C.k]))))*f32(B[C.k, C.j])")).source
     assert "tl.where(C_k_ok[None, :], rt.exp(" in source

@@ -81,3 +81,52 @@ program inner(M, N; A: f32[M, N]) -> out: f32[M, N]:
 
 def test_an_empty_grid_launches_nothing() -> None:
     run(programs.SCALE, {"M": 0, "N": 5}, [torch.empty(0, 5)], [torch.empty(0, 5)])
+
+
+def test_each_kernel_of_one_func_has_a_name_of_its_own() -> None:
+    block = """    if {condition}:
+      gpu_block out.i{k} in [0, N):
+        out[out.i{k}] = A[out.i{k}]*{k}.0:f32
+"""
+    conditions = ("N < 3", "(3 <= N) & (N < 5)", "5 <= N")
+    parts = "".join(block.format(k=k, condition=c) for k, c in enumerate(conditions))
+    text = f"program p(N; A: f32[N]) -> out: f32[N]:\n  stage out.0:\n{parts}"
+    assert [k.name for k in compiled(text).kernels] == ["p_out", "p_out_1", "p_out_2"]
+    for n in (2, 4, 6):
+        a, out = torch.randn(n), nan(n)
+        run(text, {"N": n}, [a], [out])
+        assert torch.equal(out, a * {2: 0, 4: 1, 6: 2}[n])
+
+
+def test_a_condition_on_data_stands_inside_the_grid() -> None:
+    text = """
+program chosen(N; A: f32[N]) -> out: f32[N]:
+  stage out.0:
+    gpu_block out.i in [0, N):
+      out[out.i] = 0.0:f32
+  stage out.1:
+    if 0.0:f32 < A[0]:
+      gpu_block out.i in [0, N):
+        out[out.i] = A[out.i]
+"""
+    [_, second] = launches(partition(parse_program(text)))
+    assert [loop.var for loop in second.grid] == ["out.i"]
+    for first in (1.0, -1.0):
+        a, out = torch.tensor([first, 2.0, 3.0]), nan(3)
+        run(text, {"N": 3}, [a], [out])
+        assert torch.equal(out, a if first > 0 else torch.zeros(3))
+
+
+def test_what_a_condition_of_the_host_says_needs_no_mask() -> None:
+    text = """
+program p(N; A: f32[N]) -> out: f32[N]:
+  stage out.0:
+    if 8 <= N:
+      gpu_block out.t in [0, 1):
+        vectorized out.i in [0, 8):
+          if out.i < N:
+            out[out.i] = A[out.i]
+"""
+    a, out = torch.randn(9), nan(9)
+    assert "mask=" not in run(text, {"N": 9}, [a], [out]).source
+    assert torch.equal(out[:8], a[:8])

@@ -101,6 +101,23 @@ program pair(N; A: f32[N]) -> out: f32[N]:
     assert "f_1 = " in executable.source
 
 
+@pytest.mark.parametrize("extent", ["N", "4"])
+def test_a_point_that_may_lie_outside_the_region_is_in_no_register(extent: str) -> None:
+    program = parse_program(f"""
+program pair(N; A: f32[N]) -> out: f32[N]:
+  stage out.0:
+    gpu_block out.i in [0, N):
+      allocate f: f32[{extent}]
+      stage f.0:
+        f[4] = A[out.i]
+      out[out.i] = f[4]
+""")
+    spans = measure_spans(program.body, frozenset("N"), Facts.none)
+    found = place_buffers(program.body, spans)["f"]
+    assert isinstance(found, InScratch)
+    assert "outside its region" in found.why
+
+
 def test_a_transposed_read_gives_the_values() -> None:
     consumer = """vectorized out.j in [0, 8):
         vectorized out.i in [0, 8):
