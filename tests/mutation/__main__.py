@@ -1,12 +1,14 @@
 """`python -m tests.mutation`: small mistakes in the engine, and whether the tests notice.
 
 The first run finds out which test reaches which line (minutes); later runs use what it wrote, until
-`--reach` asks for it again.
+`--reach` asks for it again.  With `--tests` only those are run, first and again.  What is asked of
+survivors or of one module joins what is known of the others.
 """
 
 import argparse
 import json
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -25,7 +27,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--mutants", type=int, default=400, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="which ones (default: %(default)s)")
-    parser.add_argument("--module", help="only those of this module, all of them")
+    parser.add_argument("--module", help="only those of this module")
+    parser.add_argument("--tests", nargs="+", help="ask only these files of tests")
     parser.add_argument("--survivors", action="store_true", help="only the last run's survivors")
     parser.add_argument("--workers", type=int, default=2, help="at once (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=10, help="seconds of tests for each")
@@ -38,7 +41,8 @@ def main() -> int:
     os.environ["CI"] = "true"  # the same draws each time
     os.environ["OMP_NUM_THREADS"] = "1"
     status: list[int] = []
-    collect([str(ROOT / t) for t in TESTS], lambda session: status.append(_work(session, options)))
+    tests = options.tests or TESTS
+    collect([str(ROOT / t) for t in tests], lambda session: status.append(_work(session, options)))
     return status[0] if status else 2
 
 
@@ -51,8 +55,8 @@ def _work(session: Session, options: argparse.Namespace) -> int:
     if options.again > options.budget:
         for v in _verdicts(run, doubtful, options.again):
             found[v.mutant.key] = v
-    if options.survivors:
-        known = {r.mutant.key: Verdict(r.mutant, r.by, 0, 0) for r in results.read()}
+    if options.survivors or options.module:
+        known = {r.mutant.key: Verdict(r.mutant, r.by, 0, 0) for r in _as_they_stand()}
         found = known | found
     if options.write:
         results.write(found.values())
@@ -74,7 +78,8 @@ def _asked(options: argparse.Namespace) -> list[Mutant]:
     if options.survivors:
         return [r.mutant for r in _as_they_stand() if not r.by]
     if options.module:
-        return mutants_of(options.module).found
+        found = mutants_of(options.module).found
+        return random.Random(options.seed).sample(found, min(options.mutants, len(found)))
     return chosen(options.mutants, options.seed)
 
 
@@ -87,6 +92,8 @@ def _as_they_stand() -> list[results.Record]:
 
 
 def _reach(session: Session, options: argparse.Namespace) -> Reach:
+    if options.tests:
+        return reach_of(session, options.workers, tqdm.write)
     if options.reach or not _REACH.exists():
         reach = reach_of(session, options.workers, tqdm.write)
         _REACH.parent.mkdir(parents=True, exist_ok=True)
