@@ -9,7 +9,7 @@ from tensorlang.directives.group_factoring import factor_group
 from tensorlang.directives.nest import Loop, Nest, default_nest
 from tensorlang.directives.parallel import Atomic
 from tensorlang.directives.partials import Merging, combine, recovered, start_of
-from tensorlang.ir.associativity import associative_operator
+from tensorlang.ir.associativity import associative_operator, side_by_side
 from tensorlang.ir.expr import Expr, Load, Var
 from tensorlang.ir.tuple_operators import TupleOperator, tuple_operator
 from tensorlang.ir.walk import substitute
@@ -139,7 +139,8 @@ class RFactor(Directive):
     ) -> tuple[Merging, tuple[Expr, ...]]:
         """The associative operator of the update, and its terms."""
         update = nest.func, definition.indices, definition.values
-        found = associative_operator(*update) or tuple_operator(*update)
+        found = associative_operator(*update) or side_by_side(*update)
+        found = found or tuple_operator(*update, of_reals=True)
         if found is not None and isinstance(found[0], TupleOperator):
             self._check_sequence(nest, loop, found[0])
         if found is None:
@@ -148,8 +149,9 @@ class RFactor(Directive):
                 self._what(nest),
                 why=f"the update of {nest.func!r} is no known associative operation, so that its "
                 "terms cannot be grouped in another way",
-                fix="write it as a sum, prod, min, max, any, all, argmin or argmax; or as a tuple "
-                "of integers of one dtype whose update is an associative polynomial",
+                fix="write it as a sum, prod, min, max, any, all, argmin or argmax; as a tuple of "
+                "such, one a component; or as a tuple of one dtype whose update is an associative "
+                "polynomial",
                 nest=nest,
             )
         return found

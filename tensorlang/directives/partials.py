@@ -26,14 +26,16 @@ def recovered(nest: Nest, values: Mapping[str, Expr]) -> tuple[dict[str, Expr], 
     return known, guards
 
 
-# How two partial results are one.
-Merging: TypeAlias = Operator | TupleOperator
+# How two partial results are one: as a whole, or each component by an operator of its own.
+Merging: TypeAlias = Operator | TupleOperator | tuple[Operator, ...]
 
 
 def start_of(operator: Merging, func: FuncRecord) -> tuple[Expr, ...]:
     """The value of no term; of argmin and argmax it loses to every term, also in the index."""
     if isinstance(operator, TupleOperator):
         return operator.identity(func.dtypes)
+    if isinstance(operator, tuple):
+        return tuple(identity(op, t) for op, t in zip(operator, func.dtypes, strict=True))
     if operator in ("argmin", "argmax"):
         worst = identity("min" if operator == "argmin" else "max", func.dtypes[0])
         return (worst, Const(func.dtypes[1].highest, func.dtypes[1]))
@@ -44,6 +46,8 @@ def combine(operator: Merging, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tupl
     """Two partial results as one; of equal values the one with the smaller index wins."""
     if isinstance(operator, TupleOperator):
         return operator.combine(a, b)
+    if isinstance(operator, tuple):
+        return tuple(Binary(op, x, y) for op, x, y in zip(operator, a, b, strict=True))
     if operator not in ("argmin", "argmax"):
         return (Binary(operator, a[0], b[0]),)
     (best, at), (value, here) = a, b

@@ -2,6 +2,7 @@
 
     f[p] = f[p] op e        op one of add mul min max and or xor, e free of f
     (f0, f1)[p] = (select(better, e, f0[p]), select(better, at, f1[p]))      argmin and argmax
+    (f0, f1)[p] = (f0[p] op0 e0, f1[p] op1 e1)                               side by side
 
 Where `better` is of the value alone, of equal ones the first wins; it may also say that the one of
 the smaller place does.
@@ -32,6 +33,19 @@ def associative_operator(
     return None
 
 
+def side_by_side(
+    func: str, indices: Sequence[Expr], values: Sequence[Expr]
+) -> tuple[tuple[Operator, ...], tuple[Expr, ...]] | None:
+    """The operator and the term of each component, where each is a reduction of its own."""
+    if any(func in e.reads for e in indices):
+        return None
+    found = [_single(func, tuple(indices), value, k) for k, value in enumerate(values)]
+    parts = [part for part in found if part is not None]
+    if len(parts) < len(found):
+        return None
+    return tuple(op for op, _ in parts), tuple(term for _, (term,) in parts)
+
+
 def multiply_add(
     func: str, indices: Sequence[Expr], values: Sequence[Expr]
 ) -> tuple[Expr, Expr] | None:
@@ -53,12 +67,12 @@ def _is_current(e: Expr, func: str, indices: tuple[Expr, ...], component: int) -
 
 
 def _single(
-    func: str, indices: tuple[Expr, ...], value: Expr
-) -> tuple[Operator, tuple[Expr, ...]] | None:
+    func: str, indices: tuple[Expr, ...], value: Expr, component: int = 0
+) -> tuple[Operator, tuple[Expr]] | None:
     match value:
         case Binary(op="add" | "mul" | "min" | "max" | "and" | "or" | "xor" as op, a=a, b=b):
             for current, term in ((a, b), (b, a)):
-                if _is_current(current, func, indices, 0) and func not in term.reads:
+                if _is_current(current, func, indices, component) and func not in term.reads:
                     return op, (term,)
         case _:
             pass

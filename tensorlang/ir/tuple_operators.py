@@ -1,4 +1,4 @@
-"""Which updates of tuples of integers are associative: proven of the polynomials that they are.
+"""Which updates of tuples of numbers are associative: proven of the polynomials that they are.
 
     (f0, f1)[p] = (f0[p]*a - f1[p]*b, f0[p]*b + f1[p]*a)        complex numbers
     (f0, f1)[p] = (f0[p]*a, f1[p]*a + b)                        affine maps, one after the other
@@ -7,7 +7,8 @@
 An iteration is a map G of the elements x so far.  It is associative where G(x) = F(x, e) for a
 tuple e of its own and an F with an identity: then e is G(identity), and what remains to be shown,
 F(F(x, y), z) = F(x, F(y, z)) and the laws of the identity, are equations of polynomials.  Integers
-wrap around, so that they hold for them as they stand, and not for floats.
+wrap around, so that they hold for them as they stand.  For floats they hold as those of a sum do:
+of the reals that they stand for, so that grouping the terms in another way rounds in another way.
 See: Halide's AssociativeOpsTable, which lists such operators.
 """
 
@@ -44,7 +45,7 @@ class TupleOperator:
 
     def identity(self, dtypes: Sequence[DType]) -> tuple[Expr, ...]:
         """The tuple of no iteration."""
-        return tuple(Const(k, dtype) for k, dtype in zip(self.start, dtypes, strict=True))
+        return tuple(_number(k, dtype) for k, dtype in zip(self.start, dtypes, strict=True))
 
     def combine(self, a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
         """F(a, b)."""
@@ -52,13 +53,17 @@ class TupleOperator:
 
 
 def tuple_operator(
-    func: str, indices: Sequence[Expr], values: Sequence[Expr]
+    func: str, indices: Sequence[Expr], values: Sequence[Expr], *, of_reals: bool = False
 ) -> tuple[TupleOperator, tuple[Expr, ...]] | None:
-    """The operator of an update and the tuple that an iteration combines; None: none is proven."""
+    """The operator of an update and the tuple that an iteration combines; None: none is proven.
+
+    Args: of_reals: also of floats, whose equations hold but for rounding.
+    """
     n, dtype = len(values), values[0].dtype
     if n > _MOST_COMPONENTS or any(func in e.reads for e in indices):
         return None
-    if not dtype.is_integer or any(v.dtype is not dtype for v in values):
+    known = dtype.is_integer or (of_reals and dtype.is_float)
+    if not known or any(v.dtype is not dtype for v in values):
         return None
     atoms: dict[Expr, int] = {Load(func, tuple(indices), k, dtype): k for k in range(n)}
     update = [_polynomial(value, func, atoms) for value in values]
@@ -123,13 +128,18 @@ def _of_node(
     node: Expr, func: str, atoms: dict[Expr, int], memo: dict[Expr, Polynomial | None]
 ) -> Polynomial | None:
     match node:
-        case Const():
+        case Const() if node.dtype.is_integer or _is_one(node):
             return {(): int(node.value)} if node.value else {}
         case Binary(op="add" | "sub" | "mul" as op, a=a, b=b):
             x, y = memo[a], memo[b]
             if x is None or y is None or len(x) * len(y) > _MOST_TERMS:
                 return None
-            return _product(x, y) if op == "mul" else _sum(x, _scaled(y, 1 if op == "add" else -1))
+            if op == "mul":
+                return _product(x, y)
+            total = _sum(x, _scaled(y, 1 if op == "add" else -1))
+            # What cancels over the reals need not be 0 in floats, such as inf - inf.
+            lost = node.dtype.is_float and total.keys() != x.keys() | y.keys()
+            return None if lost else total
         case Unary(op="neg", a=a):
             x = memo[a]
             return None if x is None else _scaled(x, -1)
@@ -137,6 +147,11 @@ def _of_node(
             return {(atoms.setdefault(node, len(atoms)),): 1}
         case _:
             return None
+
+
+def _is_one(e: Const) -> bool:
+    """Any other number of floats is an atom: 0 times inf is not 0, and 3*x is not x + x + x."""
+    return e.value in (1, -1)
 
 
 def _scaled(p: Polynomial, factor: int) -> Polynomial:
@@ -171,16 +186,22 @@ def _at(p: Polynomial, places: Sequence[Polynomial]) -> Polynomial:
 def _expr(p: Polynomial, atoms: Sequence[Expr]) -> Expr:
     """The polynomial over expressions of one dtype."""
     dtype = atoms[0].dtype
-    numbers = dtype.highest - dtype.lowest + 1
-    total: Expr = Const(0, dtype)
+    zero, one = _number(0, dtype), _number(1, dtype)
+    total = zero
     for monomial, count in p.items():
         is_taken = count == -1
-        wrapped = (count - dtype.lowest) % numbers + dtype.lowest
-        term: Expr = Const(1 if is_taken else wrapped, dtype)
+        term = one if is_taken else _number(count, dtype)
         for atom in monomial:
-            term = atoms[atom] if term is Const(1, dtype) else Binary("mul", term, atoms[atom])
+            term = atoms[atom] if term is one else Binary("mul", term, atoms[atom])
         if is_taken:
             total = Binary("sub", total, term)
         else:
-            total = term if total is Const(0, dtype) else Binary("add", total, term)
+            total = term if total is zero else Binary("add", total, term)
     return total
+
+
+def _number(count: int, dtype: DType) -> Expr:
+    """The number in the dtype, where integers wrap around."""
+    if dtype.is_float:
+        return Const(float(count), dtype)
+    return Const((count - dtype.lowest) % (dtype.highest - dtype.lowest + 1) + dtype.lowest, dtype)

@@ -4,6 +4,7 @@ It shares with `reference` which box of each Func is needed, and the meaning of 
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from tensorlang.algorithm import Algorithm, Definition, FuncRecord
 from tensorlang.backends import numerics
 from tensorlang.backends.reference.regions import Box, axis, pieces
 from tensorlang.errors import InternalError
-from tensorlang.ir.associativity import associative_operator
+from tensorlang.ir.associativity import side_by_side
 from tensorlang.ir.expr import (
     Binary,
     Call,
@@ -34,6 +35,7 @@ from tensorlang.ir.walk import postorder
 from tensorlang.testing import enclosed_operations as operations
 from tensorlang.testing.enclosed_functions import function
 from tensorlang.testing.enclosed_reductions import Along, Places, Scattered, folding
+from tensorlang.testing.enclosed_tuples import is_regrouped, of_magnitudes, regrouped, roundings
 from tensorlang.testing.enclosures import Enclosure, choose, either, free_where, point
 
 # Several arrays of so many elements at a time.
@@ -129,21 +131,36 @@ class Enclosing:
             names = self._axes(func.dims, part)
             made.store(made.place(part), self.evaluate(func.definitions[0].values, names))
         for definition in func.definitions[1:]:
-            fold = self._fold_of(func, definition)
-            if fold is None:
+            folds = self._folds_of(func, definition)
+            for component, (op, term) in enumerate(folds):
+                self._run_fold(definition, made, component, op, term)
+            if not folds and is_regrouped(func, definition):
+                self._run_in_groups(func, definition, made)
+            elif not folds:
                 self._run_in_order(func, definition, made)
-            else:
-                self._run_fold(definition, made, *fold)
 
     @staticmethod
-    def _fold_of(func: FuncRecord, definition: Definition) -> tuple[str, Expr] | None:
-        found = associative_operator(func.name, definition.indices, definition.values)
+    def _folds_of(func: FuncRecord, definition: Definition) -> list[tuple[str, Expr]]:
+        """The operator and the term of each component, where it is a reduction of its own."""
         domain = definition.domain
-        if found is None or domain is None or found[0] in ("argmin", "argmax"):
-            return None
-        if domain.where is not None and func.name in domain.where.reads:
-            return None
-        return found[0], found[1][0]
+        if domain is None or (domain.where is not None and func.name in domain.where.reads):
+            return []
+        found = side_by_side(func.name, definition.indices, definition.values)
+        return [] if found is None else list(zip(*found, strict=True))
+
+    def _run_in_groups(self, func: FuncRecord, definition: Definition, made: Field) -> None:
+        """Point after point, and by how much another grouping of the points may differ."""
+        absolute = [point(np.maximum(np.abs(x.low), np.abs(x.high))) for x in made.values]
+        sizes = Field(made.origin, made.dtypes, absolute)
+        self._run_in_order(func, definition, made)
+        self.fields[func.name] = sizes
+        self._run_in_order(func, of_magnitudes(func.name, definition), sizes)
+        self.fields[func.name] = made
+        ranges, domain = self._ranges(definition, made.box), definition.domain
+        points = math.prod(len(ranges[v]) for v in domain.names) if domain else 1
+        count = roundings(definition, points)
+        for k, dtype in enumerate(made.dtypes):
+            made.values[k] = regrouped(made.values[k], sizes.values[k], count, dtype)
 
     def _ranges(self, definition: Definition, box: Box) -> dict[str, range]:
         """The loops of a definition over a box: pure Vars, then the domain."""
@@ -153,12 +170,14 @@ class Enclosing:
             ranges[name] = range(start, start + max(count, 0))
         return ranges
 
-    def _run_fold(self, definition: Definition, made: Field, op: str, term: Expr) -> None:
-        """Combine all terms, in any order."""
-        dtype = made.dtypes[0]
+    def _run_fold(
+        self, definition: Definition, made: Field, component: int, op: str, term: Expr
+    ) -> None:
+        """Combine all terms of a component, in any order."""
+        dtype = made.dtypes[component]
         ranges = self._ranges(definition, made.box)
         neutral = point(numerics.constant(identity(op, dtype).value, dtype))
-        state = folding(op, dtype, made.values[0], imprecise=_is_f8_product(term))
+        state = folding(op, dtype, made.values[component], imprecise=_is_f8_product(term))
         for part in pieces(tuple(ranges.values()), _LANES):
             names = self._axes(tuple(ranges), part)
             shape = tuple(map(len, part))
@@ -170,7 +189,7 @@ class Enclosing:
             state.add(places, value, counted)
         low, high, loose = state.result()
         held = np.asarray(low)
-        made.values[0] = Enclosure(held, held if high is low else np.asarray(high), loose)
+        made.values[component] = Enclosure(held, held if high is low else np.asarray(high), loose)
 
     def _places(
         self,

@@ -16,6 +16,7 @@ from tensorlang import (
     f32,
     i32,
     i64,
+    maximum,
     min,
     sum,
 )  # fmt: skip
@@ -68,6 +69,41 @@ def test_a_tuple_that_is_an_associative_polynomial_is_factored(name: str, target
         arrays = [rng.integers(-9, 9, (3, n)).astype(np.int32) for _ in range(2)]
         assert_equivalent(p, s, target, arrays)
     assert Schedule.parse(str(s), p) == s
+
+
+REALS = {
+    "sum and largest": (0, 0, lambda x, y, a, b: (x + a, maximum(y, b))),
+    "complex": (1, 0, TUPLES["complex"]),
+    "affine": (1, 0, TUPLES["affine"]),
+}
+
+
+@pytest.mark.parametrize(
+    "target", ["interpreter", pytest.param("c", marks=pytest.mark.cc), "triton"]
+)
+@pytest.mark.parametrize("name", REALS)
+def test_a_tuple_of_floats_is_factored_as_a_sum_is(name: str, target: str):
+    a, b, r, f = Input("a", f32, [M, N]), Input("b", f32, [M, N]), RDom("r", N), Func("f")
+    first, second, step = REALS[name]
+    f[i] = (f32(first), f32(second))
+    f[i] = step(f[i][0], f[i][1], a[i, r], b[i, r])
+    p = Pipeline("tuples", inputs=[a, b], outputs={f: [M]})
+    s = Schedule(p)
+    partial = s["f"].update().split("r", "ro", "ri", 4).rfactor("ro", "u")
+    s[partial].update().reorder("u", i, "ri")
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 4, 13):
+        arrays = [rng.standard_normal((3, n)).astype(np.float32) for _ in "ab"]
+        assert_equivalent(p, s, target, arrays)
+    # Whole numbers are exact in any order.
+    arrays = [rng.integers(-2, 3, (3, 7)).astype(np.float32) for _ in "ab"]
+    x, y = np.full(3, first, np.float32), np.full(3, second, np.float32)
+    for k in range(7):
+        u, v = arrays[0][:, k], arrays[1][:, k]
+        x, y = (x + u, np.maximum(y, v)) if name == "sum and largest" else step(x, y, u, v)
+    found = p.compile(s, target=target)(*arrays)
+    assert np.array_equal(found[0], x)
+    assert np.array_equal(found[1], y)
 
 
 def test_terms_that_do_not_commute_keep_their_order():

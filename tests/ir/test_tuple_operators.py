@@ -65,8 +65,30 @@ def test_what_is_not_associative_is_not_proven(name: str) -> None:
     assert tuple_operator("f", POINT, update(NOT_PROVEN[name], 2)) is None
 
 
-def test_floats_round_and_so_no_equation_of_polynomials_holds_for_them() -> None:
-    assert tuple_operator("f", POINT, update(PROVEN["complex"][1], 2, f32)) is None
+@pytest.mark.parametrize("name", PROVEN)
+def test_of_floats_the_equations_hold_over_the_reals_only(name: str) -> None:
+    n, make, start, commutes = PROVEN[name]
+    values = update(make, n, f32)
+    assert tuple_operator("f", POINT, values) is None
+    found = tuple_operator("f", POINT, values, of_reals=True)
+    assert found is not None
+    operator, terms = found
+    assert operator.is_commutative == commutes
+    assert [e.value for e in operator.identity([f32] * n)] == list(start)
+    assert all(e.dtype is f32 for e in (*terms, *operator.combine(terms, terms)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x, y, a, b: (x + a, x - x + y + b),
+        lambda x, y, a, b: (x + a, y + b + x * 0),
+        NOT_PROVEN["fibonacci"],
+    ],
+    ids=["cancels", "times 0", "fibonacci"],
+)
+def test_of_floats_nothing_is_left_out_that_could_be_infinite(make: Update) -> None:
+    assert tuple_operator("f", POINT, update(make, 2, f32), of_reals=True) is None
 
 
 def test_an_element_somewhere_else_is_no_part_of_the_polynomial() -> None:
