@@ -14,7 +14,8 @@ from benchmarks.case import Call, Case, Contender, Place
 from benchmarks.cases.matmul import TORCH
 from benchmarks.contenders import compiled, eager, ours
 from tensorlang.nn.attention import attention
-from tensorlang.nn.attention_backward import Tile, attention_gradients, backward
+from tensorlang.nn.attention_backward import attention_gradients
+from tensorlang.nn.attention_backward_schedule import Tile, backward
 from tensorlang.nn.attention_schedules import decode, flash, part_of
 
 LENGTHS = (1024, 4096)

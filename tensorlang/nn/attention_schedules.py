@@ -9,7 +9,7 @@ from tensorlang.ir.expr import Const, Size
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
-from tensorlang.nn.attention_backward import backward
+from tensorlang.nn.attention_backward_schedule import backward
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 

@@ -7,7 +7,8 @@ from torch.nn.functional import scaled_dot_product_attention as reference
 from tensorlang import Target, bf16, f16
 from tensorlang.nn import functional as ours
 from tensorlang.nn.attention import attention
-from tensorlang.nn.attention_backward import Tile, attention_gradients, backward
+from tensorlang.nn.attention_backward import attention_gradients
+from tensorlang.nn.attention_backward_schedule import Tile, backward
 
 
 def draw(*shape, seed=0, dtype=torch.float32):
