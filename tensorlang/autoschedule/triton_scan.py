@@ -62,8 +62,7 @@ def schedule_scan(schedule: Schedule, extents: Extents, func: FuncRecord, scan: 
         update.split(scan.variable, "tile", "row", _TILE).reorder(*pure, "tile", "row")
         update.vectorize("row").pipeline("tile", _STAGES)
     if pure:
-        update.gpu_blocks(*pure)
-    update.gpu_warps(warps_of(min(length, _TILE)))
+        update.gpu_blocks(*pure).gpu_warps(warps_of(min(length, _TILE)))
 
 
 def warps_of(row: int) -> int:
