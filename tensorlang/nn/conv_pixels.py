@@ -152,8 +152,10 @@ def tiles_of_pixels(
     domain = schedule.state.funcs["acc"].definitions[1].domain
     taps = [] if domain is None else list(domain.names)
     update = made.update(0).split(taps[-1], "c_o", "c_i", depth)
-    loop = taps[0]
-    for k, tap in enumerate([*taps[1:-1], "c_o"]):
+    # Taps innermost: what they are is found by dividing by numbers.
+    loop = "c_o"
+    update.reorder("c_o", *taps[:-1])
+    for k, tap in enumerate(taps[:-1]):
         update.fuse(loop, tap, f"k{k}")
         loop = f"k{k}"
     update.reorder("g", loop, "m", "o", "c_i").pipeline(loop, _STAGES)

@@ -30,6 +30,7 @@ from tensorlang.backends.triton.tiles import (
     stride_var,
 )
 from tensorlang.ir.expr import Binary, Const, Expr, Name, Var
+from tensorlang.ir.linear import Linear, to_expr, to_linear
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 
@@ -134,12 +135,34 @@ class _Addressing:
     def address(self, at: Access) -> Expr:
         """pointer + offset*stride + ..."""
         name = at.memory.pointer(at.component)
-        terms = [
-            (self.of(offset), dim, offset * stride_var(name, dim))
-            for dim, offset in enumerate(map(self.now, at.offsets))
-            if not (isinstance(offset, Const) and offset.value == 0)
-        ]
+        terms: list[tuple[int, int, Expr]] = []
+        moves: dict[int, Expr] = {}
+        for dim, offset in enumerate(map(self.now, at.offsets)):
+            still, moving = self.parts(offset)
+            if not (isinstance(still, Const) and still.value == 0):
+                terms.append((self.of(still), dim, still * stride_var(name, dim)))
+            if moving is not None:
+                term = moving * stride_var(name, dim)
+                depth = self.of(moving)
+                moves[depth] = moves[depth] + term if depth in moves else term
+        # The scalars by which one loop moves a tile are one number.
+        terms += [(depth, len(at.offsets), move) for depth, move in moves.items()]
         whole: Expr = pointer_var(name)
         for _, _, term in sorted(terms, key=lambda t: t[:2]):
             whole = whole + term
         return whole
+
+    def parts(self, offset: Expr) -> tuple[Expr, Expr | None]:
+        """Of a tile that a loop moves as a whole, i + r - 1: the tile, and the scalar by which.
+
+        The loop then adds one number to the addresses that were computed before it.
+        """
+        if not self.lanes.of(offset) or not isinstance(offset, Binary):
+            return offset, None
+        form = to_linear(offset)
+        still = {a: n for a, n in form.terms.items() if self.lanes.of(a)}
+        moving = {a: n for a, n in form.terms.items() if not self.lanes.of(a)}
+        deep = max((self.of(a) for a in moving), default=0)
+        if not still or not moving or max(map(self.of, still)) >= deep:
+            return offset, None
+        return to_expr(Linear(0, still)), to_expr(Linear(form.constant, moving))
