@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tensorlang.algorithm import reads_of
 from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
-from tensorlang.ir.expr import Expr, Param, Size, Var
+from tensorlang.ir.expr import Expr, Operand, Param, Size, Var
 from tensorlang.ir.functions import abs, clamp, round, rsqrt, select
 from tensorlang.ir.types import DTYPES, DType, f8e5m2, f32, i8, i32
 from tensorlang.nn.activation import quick_silu
@@ -164,33 +164,43 @@ def weight_only(
     """out[i, j] = sum(part[i, j, c] * scale[j, c], over=c) + bias[j], the weights of `bits` bits
 
     part[i, j, c] sums x[i, k] * w[j, k] over group c of k.  A weight of 8 bits is an i8; two of 4
-    bits are a u8, the even k in the low half, each 8 more than it stands for.
+    bits are a u8, the even k in the low half, each 8 more than it stands for.  Those of a byte meet
+    apart[i, h, k] = x[i, 2*k + h], half after half, so that a tile of bytes is read once.
 
     Args: group: how many weights of a row share a scale; 0: all.
     """
     w, out = wide(x), Func("out")
     count = C * group if group else K
+    q = Var("q")
     X = Input("x", x, [M, count])
     W = Input("weight", weight, [N, count if bits > 4 else (count + 1) // 2])
     S = Input("scale", scale, [N, C if group else 1])
 
-    def value(j: Expr, k: Expr) -> Expr:
-        """The weight, exact in the dtype of x, so that the product is one for a matrix unit."""
+    apart = Func("apart")
+    apart[i, t, q] = X[i, q * 2 + t]
+
+    def terms(first: Operand, length: Operand) -> tuple[RDom, Expr]:
+        """The products of x and weights from `first`, an even one, on; the weights exact."""
         if bits > 4:
-            return w(x(W[j, k]))
-        pair = i32(W[j, k // 2])
-        half = select(k % 2 == 0, pair & 15, pair >> 4)
-        return w(x(half - 8))
+            k = RDom("k", length)
+            return k, w(X[i, first + k]) * w(x(W[j, first + k]))
+        k = RDom("k", 2, (length + 1) // 2)
+        half, at = k[0], k[1] + first // 2
+        byte = i32(W[j, at])
+        weight = select(half == 0, byte & 15, byte >> 4) - 8
+        return k, w(apart[i, half, at]) * w(x(weight))
 
     inputs = [X, W, S]
     if group:
-        k, r, part, total = RDom("k", group), RDom("r", C), Func("part"), Func("total")
-        part[i, j, c] = sum(w(X[i, c * group + k]) * value(j, c * group + k.as_expr()), over=k)
+        r, part, total = RDom("r", C), Func("part"), Func("total")
+        k, term = terms(c * group, group)
+        part[i, j, c] = sum(term, over=k)
         total[i, j] = sum(part[i, j, r] * w(S[j, r]), over=r)
         result = total[i, j]
     else:
-        k, product = RDom("k", K), Func("product")
-        product[i, j] = sum(w(X[i, k]) * value(j, k.as_expr()), over=k)
+        product = Func("product")
+        k, term = terms(0, K)
+        product[i, j] = sum(term, over=k)
         result = product[i, j] * w(S[j, 0])
     if bias is not None:
         inputs.append(Input("bias", bias, [N]))
@@ -295,23 +305,47 @@ def tiles_of_groups(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -
     """
     if target != "triton" or all(f.name != "total" for f in pipeline.algorithm.funcs):
         return None
-    few = sizes.get("M", _TILE) < _TILE
-    rows = 16 if sizes.get("M", _TILE) <= 16 else 64 if few else _TILE
+    tile = _tile_for(sizes.get("M", _TILE))
     schedule = Schedule(pipeline)
-    out = schedule["out"].split("i", "io", "ii", rows).split("j", "jo", "ji", _TILE)
-    out.reorder("io", "jo", "ii", "ji").gpu_blocks("io", "jo").gpu_warps(4 if few else 8)
+    out = schedule["out"].split("i", "io", "ii", tile.rows).split("j", "jo", "ji", tile.columns)
+    out.reorder("io", "jo", "ii", "ji").gpu_blocks("io", "jo").gpu_warps(tile.warps)
     total = schedule["total"].compute_at("out", "jo")
-    merge = total.update(0).reorder("r", "i", "j").pipeline("r", 3)
+    merge = total.update(0).reorder("r", "i", "j").pipeline("r", tile.stages)
     part = schedule["part"].compute_at("total", "r").reorder("c", "i", "j")
     # Rows past the end are masked: a tile has its whole extent.
-    part.bound_extent("i", rows).bound_extent("j", _TILE)
-    step = part.update(0).reorder("c", "i", "j", "k")
+    part.bound_extent("i", tile.rows).bound_extent("j", tile.columns)
+    *halves, depth = (v for v in schedule.state.nests["part", 1].names() if v.startswith("k"))
+    step = part.update(0).reorder("c", *halves, "i", "j", depth)
+    for half in halves:
+        step.unroll(half)
+    if halves and tile.rows == _TILE:
+        # Read by all tiles of columns: brought into the order in which they read it.
+        apart = schedule["apart"].compute_root().split("q", "qo", "qi", _LANES)
+        apart.reorder("i", "qo", "t", "qi").gpu_blocks("i", "qo").unroll("t").vectorize("qi")
     tiles = ((stage, ("i", "j")) for stage in (total, merge, part))
-    for stage, loops in ((out, ("ii", "ji")), (step, ("i", "j", "k")), *tiles):
+    for stage, loops in ((out, ("ii", "ji")), (step, ("i", "j", depth)), *tiles):
         for loop in loops:
             stage.vectorize(loop)
     return schedule
 
 
-# Rows and columns of a tile, as of a block of weights with one scale.
-_TILE = 128
+@dataclass(frozen=True)
+class Tile:
+    """A tile of the result, and how a program runs it."""
+
+    rows: int
+    columns: int
+    warps: int
+    stages: int
+
+
+def _tile_for(rows: int) -> Tile:
+    """Few rows take narrow tiles, so that every multiprocessor reads weights."""
+    if rows >= _TILE:
+        return Tile(_TILE, _TILE, 8, 3)
+    return Tile(16, 32, 4, 6) if rows <= 16 else Tile(64, 64, 4, 4)
+
+
+# Rows and columns of a tile, as of a block of weights with one scale; elements that a program of a
+# copy takes.
+_TILE, _LANES = 128, 512

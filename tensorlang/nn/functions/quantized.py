@@ -136,6 +136,8 @@ def weight_only_linear(
     group = 0 if scales.shape[1] == 1 else count // scales.shape[1]
     if weight.shape[1] * (8 // bits) != count or (group and group * scales.shape[1] != count):
         raise refused("weight_only_linear", f"{tuple(weight.shape)} weights of {count}", "(N, K)")
+    if bits == 4 and group % 2:
+        raise refused("weight_only_linear", f"groups of {group}", "an even number, whole bytes")
     made = _weight_only(flat, weight, scales, bias, bits, group)
     return made.reshape(*x.shape[:-1], weight.shape[0])
 
