@@ -8,7 +8,7 @@ from torch.nn import functional
 import tensorlang as tl
 from benchmarks.case import Case, Place
 from benchmarks.contenders import compiled, eager, ours
-from tensorlang.nn.conv import conv, implicit_matmul
+from tensorlang.nn.conv_pixels import conv_of_pixels, tiles_of_pixels
 
 
 def cases(place: Place) -> list[Case]:
@@ -23,7 +23,7 @@ def _case(place: Place, batch: int, channels: int, side: int) -> Case:
         return functional.relu(z * scale[:, None, None] + shift[:, None, None])
 
     def made() -> Any:
-        pipeline = conv(
+        pipeline = conv_of_pixels(
             *(tl.f16, tl.f16, None, tl.f16, tl.f16, None),
             extent=(3, 3),
             stride=(1, 1),
@@ -33,8 +33,8 @@ def _case(place: Place, batch: int, channels: int, side: int) -> Case:
             channels_last=True,
             activation="relu",
         )
-        sizes = {"O": channels, "C": channels, "H0": side, "H1": side}
-        return pipeline, implicit_matmul(pipeline, "triton", sizes)
+        sizes = {"B": batch, "G": 1, "O": channels, "C": channels, "H0": side, "H1": side}
+        return pipeline, tiles_of_pixels(pipeline, "triton", sizes)
 
     def view(inputs: Any) -> Any:
         x, w, scale, shift = inputs

@@ -118,7 +118,8 @@ def derivative(pipeline: Pipeline, wrt: Sequence[str]) -> Pipeline:
 
 # The most pixels and channels of a tile, and reduced values of one step; a matrix unit's least.
 _PIXELS, _CHANNELS, _DEPTH, _LEAST = 128, 128, 64, 16
-_STAGES = 4
+# Steps in flight: narrow tiles leave room for more programs instead.
+_STAGES, _STAGES_OF_NARROW, _NARROW = 4, 3, 64
 # Channels of a group from which a dot pays, and bytes of the widest number a dot takes.
 _FEW, _WIDEST = 4, 4
 
@@ -158,7 +159,8 @@ def tiles_of_pixels(
     for k, tap in enumerate(taps[:-1]):
         update.fuse(loop, tap, f"k{k}")
         loop = f"k{k}"
-    update.reorder("g", loop, "m", "o", "c_i").pipeline(loop, _STAGES)
+    stages = _STAGES_OF_NARROW if columns <= _NARROW else _STAGES
+    update.reorder("g", loop, "m", "o", "c_i").pipeline(loop, stages)
     for lane in ("m", "o", "c_i"):
         update.vectorize(lane)
     return schedule

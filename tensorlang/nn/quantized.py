@@ -305,8 +305,9 @@ def tiles_of_groups(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -
     """
     if target != "triton" or all(f.name != "total" for f in pipeline.algorithm.funcs):
         return None
-    tile = _tile_for(sizes.get("M", _TILE))
     schedule = Schedule(pipeline)
+    *halves, depth = (v for v in schedule.state.nests["part", 1].names() if v.startswith("k"))
+    tile = _tile_for(sizes.get("M", _TILE), bytes_of_two=bool(halves))
     out = schedule["out"].split("i", "io", "ii", tile.rows).split("j", "jo", "ji", tile.columns)
     out.reorder("io", "jo", "ii", "ji").gpu_blocks("io", "jo").gpu_warps(tile.warps)
     total = schedule["total"].compute_at("out", "jo")
@@ -314,12 +315,12 @@ def tiles_of_groups(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -
     part = schedule["part"].compute_at("total", "r").reorder("c", "i", "j")
     # Rows past the end are masked: a tile has its whole extent.
     part.bound_extent("i", tile.rows).bound_extent("j", tile.columns)
-    *halves, depth = (v for v in schedule.state.nests["part", 1].names() if v.startswith("k"))
     step = part.update(0).reorder("c", *halves, "i", "j", depth)
     for half in halves:
         step.unroll(half)
-    if halves and tile.rows == _TILE:
-        # Read by all tiles of columns: brought into the order in which they read it.
+    if halves:
+        # Read by all tiles of columns: brought into the order in which they read it, for loads of
+        # every other element are narrow, and none runs ahead.
         apart = schedule["apart"].compute_root().split("q", "qo", "qi", _LANES)
         apart.reorder("i", "qo", "t", "qi").gpu_blocks("i", "qo").unroll("t").vectorize("qi")
     tiles = ((stage, ("i", "j")) for stage in (total, merge, part))
@@ -339,11 +340,16 @@ class Tile:
     stages: int
 
 
-def _tile_for(rows: int) -> Tile:
-    """Few rows take narrow tiles, so that every multiprocessor reads weights."""
+def _tile_for(rows: int, *, bytes_of_two: bool) -> Tile:
+    """Few rows take narrow tiles, so that every multiprocessor reads weights.
+
+    Args: bytes_of_two: weights are widened in registers, of which a narrow tile has more left.
+    """
     if rows >= _TILE:
-        return Tile(_TILE, _TILE, 8, 3)
-    return Tile(16, 32, 4, 6) if rows <= 16 else Tile(64, 64, 4, 4)
+        return Tile(_TILE, _TILE // 2 if bytes_of_two else _TILE, 4 if bytes_of_two else 8, 3)
+    if not bytes_of_two:
+        return Tile(16 if rows <= 16 else 64, _TILE, 4, 3)
+    return Tile(16, 32, 4, 3) if rows <= 16 else Tile(64, 64, 4, 4)
 
 
 # Rows and columns of a tile, as of a block of weights with one scale; elements that a program of a

@@ -14,6 +14,7 @@ import numpy as np
 from tensorlang.algorithm import Algorithm, Definition, FuncRecord
 from tensorlang.backends import numerics
 from tensorlang.backends.reference.regions import Box, axis, pieces
+from tensorlang.directives.order import scan_over
 from tensorlang.errors import InternalError
 from tensorlang.ir.associativity import side_by_side
 from tensorlang.ir.expr import (
@@ -30,11 +31,13 @@ from tensorlang.ir.expr import (
     Unary,
 )
 from tensorlang.ir.functions import identity
+from tensorlang.ir.scans import Scan
+from tensorlang.ir.tuple_operators import TupleOperator
 from tensorlang.ir.types import DType, Scalar
 from tensorlang.ir.walk import postorder
 from tensorlang.testing import enclosed_operations as operations
 from tensorlang.testing.enclosed_functions import function
-from tensorlang.testing.enclosed_reductions import Along, Places, Scattered, folding
+from tensorlang.testing.enclosed_reductions import Along, Folding, Places, Scattered, folding
 from tensorlang.testing.enclosed_tuples import is_regrouped, of_magnitudes, regrouped, roundings
 from tensorlang.testing.enclosures import Enclosure, choose, either, free_where, point
 
@@ -226,11 +229,12 @@ class Enclosing:
         still = [e for e in nodes if e.free.isdisjoint(domain) and func.name not in e.reads]
         self._fill(still, names, known)
         steps = [e for e in nodes if e not in known]
+        scan = _Scanning.of(func, definition, made)
         for values in itertools.product(*(ranges[v] for v in domain)):
             names.update(zip(domain, map(point, map(np.int64, values)), strict=True))
             self._fill(steps, names, known)
             at, inside = self._written(definition, made, known)
-            new = [known[e] for e in definition.values]
+            new = [known[e] for e in definition.values] if scan is None else [scan.next(known)]
             for condition in (point(inside), *(() if where is None else (known[where],))):
                 if not np.all(condition.low):
                     held = [made.load(at, k) for k in range(len(new))]
@@ -323,6 +327,52 @@ class Enclosing:
         found = source.load(tuple(at), e.component)
         unsure = either(*(None if x.is_point else x.low != x.high for x in indices))
         return free_where(found, unsure, e.dtype)
+
+
+class _Scanning:
+    """A float scan whose terms so far may have been combined in any grouping."""
+
+    def __init__(self, scan: Scan, op: str, func: FuncRecord, made: Field, shape: Any) -> None:
+        self.scan, self.op, self.shape = scan, op, tuple(shape)
+        self.dtype = made.dtypes[0]
+        self.before = Load(func.name, scan.before, 0, self.dtype)
+        self.state: Folding | None = None
+
+    @staticmethod
+    def of(func: FuncRecord, definition: Definition, made: Field) -> "_Scanning | None":
+        names = definition.domain.names if definition.domain else ()
+        if len(names) != 1 or not made.dtypes[0].is_float:
+            return None
+        scan = scan_over(func.name, definition, names[0])
+        if scan is None or isinstance(scan.operator, TupleOperator):
+            return None
+        if scan.operator not in ("add", "mul"):
+            return None
+        pairs = zip(definition.pure, made.box, strict=True)
+        return _Scanning(
+            scan, scan.operator, func, made, [1 if v is None else len(r) for v, r in pairs]
+        )
+
+    def next(self, known: Mapping[Expr, Enclosure]) -> Enclosure:
+        """What the next point of the domain may be."""
+        if self.state is None:
+            self.state = folding(self.op, self.dtype, self._start(known))
+        whole = (slice(None),) * len(self.shape)
+        everywhere = np.broadcast_to(True, self.shape)
+        self.state.add(Along(whole, (), self.shape), known[self.scan.terms[0]], everywhere)
+        return self.state.result()
+
+    def _start(self, known: Mapping[Expr, Enclosure]) -> Enclosure:
+        """What stands before the first point of the domain."""
+        if self.scan.begins is not None:
+            neutral = numerics.constant(identity(self.op, self.dtype).value, self.dtype)
+            return point(np.full(self.shape, neutral, numerics.carrier(self.dtype)))
+        held = known[self.before]
+        low = np.array(np.broadcast_to(held.low, self.shape))
+        if held.is_point:
+            return point(low)
+        loose = None if held.loose is None else np.broadcast_to(held.loose, self.shape)
+        return Enclosure(low, np.array(np.broadcast_to(held.high, self.shape)), loose)
 
 
 def _is_f8_product(term: Expr) -> bool:

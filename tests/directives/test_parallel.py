@@ -11,6 +11,7 @@ from tensorlang import (
     ScheduleError,
     Size,
     Var,
+    cumprod,
     cumsum,
     f32,
     i32,
@@ -155,3 +156,13 @@ def test_nor_may_those_of_a_recurrence_that_is_not_associative():
     s = Schedule(Pipeline("smooth", inputs=[a], outputs={f: [M, K]}))
     with pytest.raises(ScheduleError, match="carried-dependence"):
         s["f"].update().vectorize("k")
+
+
+@pytest.mark.parametrize("along", [cumsum, cumprod])
+def test_the_oracle_grants_a_scan_any_grouping_of_its_terms(along):
+    a, k, f = Input("A", f32, [M, K]), RDom("k", K), Func("f")
+    f[i, k] = along(a[i, k], over=k)
+    s = Schedule(Pipeline("running", inputs=[a], outputs={f: [M, K]}))
+    s["f"].update().gpu_blocks(i).vectorize("k")
+    assert_equivalent(Pipeline.of(s.algorithm), s, target="triton")
+    assert_equivalent(Pipeline.of(s.algorithm), s, target="interpreter")
