@@ -61,7 +61,7 @@ def norm_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Sche
         return None
     if len(outputs) > 2 and sizes.get("N", 1) > _LONGEST_PAIR and _reads_inputs(pipeline):
         return in_two_reads(pipeline, 16)
-    return in_runs(pipeline, runs_for(sizes.get("N", 1)))
+    return in_runs(pipeline, runs_for(sizes.get("M", 1), sizes.get("N", 1)))
 
 
 def _reads_inputs(pipeline: Pipeline) -> bool:
@@ -91,13 +91,14 @@ def _warps_for(length: int) -> int:
     return 2 if length <= 1024 else 4 if length <= 4096 else 8
 
 
-def runs_for(length: int) -> Runs:
-    """For rows of that length."""
+def runs_for(count: int, length: int) -> Runs:
+    """For so many rows of that length: two programs of a multiprocessor, and of long rows one."""
+    longest = length > _LONGEST_PAIR
+    least, programs = (32, 128) if longest else (16, 256)
+    rows = 1 << max(count // programs, least).bit_length() - 1
     if length <= 2048:
-        return Runs(16, 4, 4, 3)
-    if length <= 8192:
-        return Runs(16, 1, 8, 3)
-    return Runs(32, 1, 16, lots=128)
+        return Runs(rows, 4, 4, 3)
+    return Runs(rows, 1, 16, lots=128) if longest else Runs(rows, 1, 8, 3)
 
 
 def in_runs(pipeline: Pipeline, runs: Runs) -> Schedule:

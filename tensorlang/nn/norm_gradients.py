@@ -33,12 +33,13 @@ def norm_gradients(forward: Pipeline, wrt: Sequence[str]) -> Pipeline:
     row, outputs = over("i", M), dict[Func, list[Expr]]()
     for name in wrt:
         grad = Func(f"grad_{name}")
+        given = rows.w(rows.G[row, j])
         if name == "x":
             grad[i, j] = dtypes[name](rows.slope_of_x(i, j))
+        elif name == "weight":
+            grad[j] = dtypes[name](sum(given * rows.normed(row, j), over=row))
         else:
-            terms = rows.normed(row, j) if name == "weight" else None
-            given = rows.w(rows.G[row, j])
-            grad[j] = dtypes[name](sum(given if terms is None else given * terms, over=row))
+            grad[j] = dtypes[name](sum(given, over=row))
         outputs[grad] = [M, N] if name == "x" else [N]
     inputs = [rows.X] if {"x", "weight"} & {*wrt} else []
     inputs += [rows.W] if rows.W is not None and "x" in wrt else []
@@ -47,37 +48,46 @@ def norm_gradients(forward: Pipeline, wrt: Sequence[str]) -> Pipeline:
 
 
 class _Rows:
-    """The statistics of rows, and what is made of them."""
+    """The statistics of rows, and what is made of them.
+
+    Args:
+        dtypes: of the Inputs of the norm, by name.
+        centred: whether rows are brought to mean 0.
+        kept: whether mean and scale are given; else they are computed again.
+    """
 
     def __init__(self, dtypes: dict[str, DType], *, centred: bool, kept: bool) -> None:
         x, self.w, self.centred = dtypes["x"], wide(dtypes["x"]), centred
         self.narrow = x.bits < self.w.bits
         self.X, self.G = Input("x", x, [M, N]), Input("grad_out", x, [M, N])
         self.W = Input("weight", dtypes["weight"], [N]) if "weight" in dtypes else None
-        a, b, c, d = map(over, "abcd")
-        w, count = self.w, self.w(N)
         self.kept: list[Input] = []
+        self.mean: Func | Input
+        self.scale: Func | Input
+        self.mean, self.scale = self._given() if kept else self._computed()
         self.level, self.slope = Func("level"), Func("slope")
-        if kept:
-            self.scale = Input("kept_scale", w, [M])
-            self.kept = [self.scale]
-            if centred:
-                self.mean = Input("kept_mean", w, [M])
-                self.kept.insert(0, self.mean)
-        else:
-            self.total, self.mean, self.squares, self.scale = map(
-                Func, ("total", "mean", "squares", "scale")
-            )
-            eps = Param("eps", w)
-            if centred:
-                self.total[i] = sum(w(self.X[i, a]), over=a)
-                self.mean[i] = self.total[i] / count
-            self.squares[i] = sum(self.off(i, b) * self.off(i, b), over=b)
-            self.scale[i] = rsqrt(self.squares[i] / count + eps)
+        c, d = over("c"), over("d")
         if centred:
             self.level[i] = sum(self.given(i, c), over=c)
-        factor = w(self.X[i, d]) if self.narrow else self.off(i, d)
+        factor = self.w(self.X[i, d]) if self.narrow else self.off(i, d)
         self.slope[i] = sum(self.given(i, d) * factor, over=d)
+
+    def _given(self) -> tuple[Input, Input]:
+        """Mean and scale as the forward pass kept them."""
+        mean, scale = (Input(f"kept_{name}", self.w, [M]) for name in ("mean", "scale"))
+        self.kept = [mean, scale] if self.centred else [scale]
+        return mean, scale
+
+    def _computed(self) -> tuple[Func, Func]:
+        """Mean and scale of the rows."""
+        total, self.mean, squares, scale = map(Func, ("total", "mean", "squares", "scale"))
+        a, b, count, eps = over("a"), over("b"), self.w(N), Param("eps", self.w)
+        if self.centred:
+            total[i] = sum(self.w(self.X[i, a]), over=a)
+            self.mean[i] = total[i] / count
+        squares[i] = sum(self.off(i, b) * self.off(i, b), over=b)
+        scale[i] = rsqrt(squares[i] / count + eps)
+        return self.mean, scale
 
     def given(self, i: Operand, j: Operand) -> Expr:
         """g"""
