@@ -128,7 +128,7 @@ def copy(output: Callable[[Sequence[Any]], Any]) -> Contender:
 
 
 SEARCHES = "Adams2019"
-AUTOSCHEDULERS = ("Mullapudi2016", SEARCHES)
+AUTOSCHEDULERS = ("Mullapudi2016", "Li2018", SEARCHES)
 
 
 def all_halide(
