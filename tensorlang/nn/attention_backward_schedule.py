@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tensorlang.errors import InternalError
-from tensorlang.ir.expr import Const
+from tensorlang.ir.expr import Const, Select
+from tensorlang.ir.walk import postorder
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
 
@@ -39,8 +40,8 @@ def backward(
                                                    grad_k_sum }; grad_v; grad_k }
 
     There the tiles of scores have the keys as rows, as the sums have, so that the matrix unit takes
-    weights from registers.  None for f32 and f64, which no matrix unit takes: a formula does as
-    well.
+    weights from registers.  None for f32 and f64, and where ranges of keys that are data stand in
+    the products, which no matrix unit takes: a formula does as well.
 
     Args:
         keys, queries: the tiles of the two kernels; None: what was best on an H200.
@@ -49,6 +50,8 @@ def backward(
     funcs = {f.name for f in pipeline.algorithm.funcs}
     names = [name for name, _ in pipeline.algorithm.outputs if name in _GRADIENTS]
     if target != "triton" or any(f"{name}_sum" not in funcs for name in names):
+        return None
+    if "grad_weight" in funcs and not _is_product(pipeline, "grad_weight"):
         return None
     schedule = Schedule(pipeline)
     if descriptors:
@@ -62,6 +65,12 @@ def backward(
         tile = keys if by_keys else queries
         _kernel(schedule, group, tile or _tile_of(pipeline, by_keys), descriptors)
     return schedule
+
+
+def _is_product(pipeline: Pipeline, name: str) -> bool:
+    """Whether a sum is one of products under no condition of their own."""
+    values = pipeline.algorithm.func(name).definitions[1].values
+    return not any(isinstance(e, Select) for e in postorder(*values))
 
 
 def _tile_of(pipeline: Pipeline, by_keys: bool) -> Tile:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention as reference
 
-from tensorlang import Target, bf16, f16
+from tensorlang import Target, bf16, f16, i32
 from tensorlang.nn import functional as ours
 from tensorlang.nn.attention import attention
 from tensorlang.nn.attention_backward import attention_gradients
@@ -120,6 +120,11 @@ def test_what_a_mask_excludes_may_be_as_large_as_it_will():
     k[:, :, 16:] = 40 * q.flip(2)[:, :, 16:]
     out, lse = p(q, k, v)
     assert all(torch.isfinite(t).all() for t in kernel(q, k, v, out, lse, slopes))
+
+
+def test_ranges_of_keys_that_are_data_are_left_to_the_formula():
+    p = attention(bf16, bf16, bf16, first=i32, last=i32, features=16, values=16, kept=True)
+    assert backward(attention_gradients(p, ["q", "k", "v"]), "triton") is None
 
 
 def test_keys_and_values_share_one_kernel_that_spills_nothing():
