@@ -57,12 +57,12 @@ def tuple_operator(
 ) -> tuple[TupleOperator, tuple[Expr, ...]] | None:
     """The operator of an update and the tuple that an iteration combines; None: none is proven.
 
-    Args: of_reals: also of floats, whose equations hold but for rounding.
+    Args: of_reals: also of tuples of floats, whose equations hold but for rounding.
     """
     n, dtype = len(values), values[0].dtype
     if n > _MOST_COMPONENTS or any(func in e.reads for e in indices):
         return None
-    known = dtype.is_integer or (of_reals and dtype.is_float)
+    known = dtype.is_integer or (of_reals and dtype.is_float and n > 1)
     if not known or any(v.dtype is not dtype for v in values):
         return None
     atoms: dict[Expr, int] = {Load(func, tuple(indices), k, dtype): k for k in range(n)}

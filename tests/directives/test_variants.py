@@ -135,6 +135,17 @@ def test_a_call_that_no_variant_is_for_fails_before_anything_runs(target):
         assert message in str(caught.value)
 
 
+def test_a_call_is_told_the_conditions_as_they_were_written():
+    a, gain, out = Input("A", f32, [N]), tl.Param("gain", f32), Func("out")
+    out[i] = a[i] * gain
+    p = Pipeline("scaled", inputs=[a], outputs={out: [N]})
+    s = Schedule(p)
+    s[out].specialize(gain == 1.0)
+    s[out].specialize_fail("other gains")
+    with pytest.raises(ShapeError, match="for gain == 1.0, and fails otherwise"):
+        p.compile(s, target="interpreter")(np.zeros(3, np.float32), gain=2.0)
+
+
 def test_a_text_says_conditions_as_python_does():
     module = tl.parse("""
         algorithm row(A: f32[N], gain: f32, flip: bool) -> out[N] {

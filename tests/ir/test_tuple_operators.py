@@ -91,6 +91,11 @@ def test_of_floats_nothing_is_left_out_that_could_be_infinite(make: Update) -> N
     assert tuple_operator("f", POINT, update(make, 2, f32), of_reals=True) is None
 
 
+def test_one_float_is_reduced_by_a_known_operator_or_in_order() -> None:
+    x, a = (Load(name, POINT, 0, f32) for name in "fa")
+    assert tuple_operator("f", POINT, (x - a,), of_reals=True) is None
+
+
 def test_an_element_somewhere_else_is_no_part_of_the_polynomial() -> None:
     x, y = (Load("f", POINT, k, i32) for k in range(2))
     elsewhere = Load("f", (Var("x") + 1,), 1, i32)

@@ -49,6 +49,14 @@ def test_a_mask_over_the_tile_is_left_at_the_boundary(guard: str, pieces: int, m
     assert np.array_equal(executed(before, values), executed(after, values))
 
 
+@pytest.mark.parametrize(("m", "n"), [(9, 14), (9, 12), (9, 9)])
+def test_a_part_of_a_mask_that_only_the_call_decides_is_not_left_out(m: int, n: int):
+    before = rows("if max(j - i, -3) <= M - N:")
+    values = np.random.default_rng(m).integers(1, 9, (m, n)).astype(np.int32)
+    kept = np.tril(values, m - n) * (m - n >= -3)
+    assert np.array_equal(executed(partition_loops(before), values)[0], kept.sum(axis=1))
+
+
 def test_the_boundary_of_a_causal_mask(golden) -> None:
     golden(text(partition_loops(rows("if j <= i:"))))
 
