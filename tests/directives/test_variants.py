@@ -142,7 +142,7 @@ def test_a_call_is_told_the_conditions_as_they_were_written():
     s = Schedule(p)
     s[out].specialize(gain == 1.0)
     s[out].specialize_fail("other gains")
-    with pytest.raises(ShapeError, match="for gain == 1.0, and fails otherwise"):
+    with pytest.raises(ShapeError, match=r"for gain == 1\.0, and fails otherwise"):
         p.compile(s, target="interpreter")(np.zeros(3, np.float32), gain=2.0)
 
 
