@@ -349,9 +349,9 @@ class _Scanning:
         if scan.operator not in ("add", "mul"):
             return None
         pairs = zip(definition.pure, made.box, strict=True)
-        return _Scanning(
-            scan, scan.operator, func, made, [1 if v is None else len(r) for v, r in pairs]
-        )
+        # One element, where no pure Var has others beside it.
+        shape = [1 if v is None else len(r) for v, r in pairs] if any(definition.pure) else []
+        return _Scanning(scan, scan.operator, func, made, shape)
 
     def next(self, known: Mapping[Expr, Enclosure]) -> Enclosure:
         """What the next point of the domain may be."""
