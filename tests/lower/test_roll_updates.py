@@ -120,3 +120,20 @@ def test_a_row_of_minus_infinities_is_told_from_one_without_points() -> None:
     keep = np.array([[0] * 6, [0, 0, 0, 0, 0, 1], [1] * 6], np.float32)
     out = p.compile(rolled(p, 4), target="interpreter")(a, keep)
     assert np.allclose(out, [0, np.nan, 2 + 2 / np.e + 2 / np.e**2], equal_nan=True)
+
+
+def test_a_rolled_sum_may_stand_at_a_fixed_place_of_a_dimension() -> None:
+    a, both, variance, c = Input("A", f32, [M, N]), Func("both"), Func("variance"), Var("c")
+    r, q = RDom("r", N), RDom("q", N)
+    both[i, c] = f32(0)
+    both[i, 0] = both[i, 0] + a[i, r]
+    apart = a[i, q] - both[i, 0] / f32(N)
+    variance[i] = f32(0)
+    variance[i] = variance[i] + apart * apart
+    p = Pipeline("variance", inputs=[a], outputs={variance: [M]})
+    s = Schedule(p)
+    s[variance].update().reorder(q, i)
+    s[both].rolling_update(variance, q)
+    values = rows(3, 10)
+    out = p.compile(s, target="interpreter")(values)
+    assert np.allclose(out, values.astype(np.float64).var(1) * 10, rtol=1e-5)
