@@ -138,7 +138,9 @@ class _Addressing:
         terms: list[tuple[int, int, Expr]] = []
         moves: dict[int, Expr] = {}
         for dim, offset in enumerate(map(self.now, at.offsets)):
-            still, moving = self.parts(offset)
+            # A tile with a name has one address, which a second read of it shares.
+            held = self.find(offset)
+            still, moving = self.parts(offset if held is None else held)
             if not (isinstance(still, Const) and still.value == 0):
                 terms.append((self.of(still), dim, still * stride_var(name, dim)))
             if moving is not None:

@@ -100,6 +100,19 @@ def test_row_reductions(passes, golden) -> None:
     torch.testing.assert_close(kernel(x), x.softmax(1), rtol=2e-2, atol=1e-3)
 
 
+def test_each_pass_over_a_long_row_reads_a_slice_once(golden) -> None:
+    """Whole slices, and a last one with masks: two loops each, which read for the max and the sum
+    together.
+    """
+    pipeline = schedules.softmax(bf16)
+    schedule = schedules.row_in_passes(pipeline, chunk=1024, warps=4, programs=3)
+    kernel = pipeline.compile(schedule, "triton")
+    golden(kernel.source)
+    assert kernel.source.count("tl.load(") == 4
+    x = torch.randn(4, 2500).bfloat16()
+    torch.testing.assert_close(kernel(x), x.softmax(1), rtol=2e-2, atol=1e-3)
+
+
 def test_a_norm_before_a_gemv_and_a_gate_after_it(golden) -> None:
     """y = silu(G x) * (U x), x = w * t / rms(t): the decode step of an MLP in one kernel."""
     k = RDom("k", DEPTH)
