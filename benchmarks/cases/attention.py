@@ -174,7 +174,7 @@ def _documents(place: Place) -> Case:
         ids = torch.searchsorted(ends, torch.arange(length).expand(batch, length), right=True)
         last = ends.gather(1, ids).clamp(max=length)
         first = torch.where(ids > 0, ends.gather(1, (ids - 1).clamp(min=0)), 0)
-        return tuple(t.int().to(at.device) for t in (first, last, ids))  # type: ignore[return-value]
+        return first.int().to(at.device), last.int().to(at.device), ids.int().to(at.device)
 
     def made() -> Any:
         pipeline = _pipeline(place, features, first=tl.i32, last=tl.i32)

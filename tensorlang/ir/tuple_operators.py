@@ -43,7 +43,7 @@ class TupleOperator:
         swapped = [{(k,): 1} for k in (*range(n, 2 * n), *range(n))]
         return [_at(p, swapped) for p in self.values] == list(self.values)
 
-    def identity(self, dtypes: Sequence[DType]) -> tuple[Expr, ...]:
+    def identity(self, dtypes: Sequence[DType]) -> tuple[Const, ...]:
         """The tuple of no iteration."""
         return tuple(_number(k, dtype) for k, dtype in zip(self.start, dtypes, strict=True))
 
@@ -200,7 +200,7 @@ def _expr(p: Polynomial, atoms: Sequence[Expr]) -> Expr:
     return total
 
 
-def _number(count: int, dtype: DType) -> Expr:
+def _number(count: int, dtype: DType) -> Const:
     """The number in the dtype, where integers wrap around."""
     if dtype.is_float:
         return Const(float(count), dtype)

@@ -102,16 +102,14 @@ class _Tile:
     def _neutral(self) -> tuple[Const, ...]:
         """What the operator leaves unchanged."""
         if isinstance(self.scan.operator, TupleOperator):
-            return tuple(
-                Const(k, d) for k, d in zip(self.scan.operator.start, self.dtypes, strict=True)
-            )
+            return self.scan.operator.identity(self.dtypes)
         return (identity(self.scan.operator, self.dtypes[0]),)
 
     def _op(self, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, ...]:
         operator = self.scan.operator
         if isinstance(operator, TupleOperator):
             return operator.combine(a, b)
-        return (Binary(operator, a[0], b[0]),)  # type: ignore[arg-type]
+        return (Binary(operator, a[0], b[0]),)
 
     def _combined(
         self, what: str, terms: tuple[Expr, ...], frame: tuple[Lane, ...], *, running: bool
@@ -119,7 +117,7 @@ class _Tile:
         """The terms combined along the lane, bound to names."""
         operator, making = self.scan.operator, self.making
         if not isinstance(operator, TupleOperator) and not running:
-            return (Reduce(operator, terms[0], self.lane.var),)  # type: ignore[arg-type]
+            return (Reduce(operator, terms[0], self.lane.var),)
         several = len(terms) > 1
         names = tuple(
             making.fresh(f"{self.store.buffer}_{what}{k if several else ''}")

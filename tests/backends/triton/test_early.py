@@ -1,5 +1,7 @@
 """The merging part of a launch reads before it computes, and each value once."""
 
+from collections.abc import Iterable
+
 from tensorlang.backends.triton.early import reads_first
 from tensorlang.backends.triton.tiles import Access, Assign, Bind, Declare, Memory, Read, Write
 from tensorlang.ir.expr import Compare, Const, Expr, Var
@@ -15,8 +17,8 @@ def read(name: str, memory: Memory, at: Expr, mask: Expr | None = None) -> Read:
     return Read(name, Access(memory, 0, (at,)), mask)
 
 
-def names(tiles: object) -> list[str]:
-    return [getattr(t, "name", "write") for t in tiles]  # type: ignore[attr-defined]
+def names(tiles: Iterable[object]) -> list[str]:
+    return [getattr(t, "name", "write") for t in tiles]
 
 
 def test_reads_and_what_they_are_made_of_go_before_all_else() -> None:
