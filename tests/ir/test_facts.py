@@ -169,7 +169,7 @@ def test_a_hopeless_proof_ends_soon():
         facts = facts.assume(minimum(a, b) * maximum(a, b) // 3 <= (a + b) % 7)
     start = time.process_time()
     assert not prove(names[0] * names[7] < names[29] // (names[3] + 1), facts)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("size", range(12))

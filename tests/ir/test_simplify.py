@@ -244,7 +244,7 @@ LARGE = {
 def test_large_and_shared_expressions_take_little_time(what: str):
     start = time.process_time()
     simple = simplify(LARGE[what])
-    assert time.process_time() - start < 1.5
+    assert time.process_time() - start < 5  # a walk of the tree takes minutes
     assert simplify(simple, Facts()) is simple
 
 
