@@ -28,12 +28,12 @@ def write_prefetches(loop: For, end: str, scope: Scope, unit: Unit) -> None:
         if not hint.startswith(PREFETCH):
             continue
         buffer = hint.removeprefix(PREFETCH)
-        boxes = _boxes(loop, buffer, int(offset)) if buffer in unit.storages else []
+        held = any(cell.buffer == buffer for cell in scope.cells)
+        apart = held or buffer not in unit.storages
+        boxes = [] if apart else _boxes(loop, buffer, int(offset))
         if not boxes:
-            unit.note(
-                f"nothing of '{buffer}' is prefetched in '{loop.var}': no index that is known "
-                "beforehand reads it there"
-            )
+            why = "it is held in registers" if held else "no index known beforehand reads it there"
+            unit.note(f"nothing of '{buffer}' is prefetched in '{loop.var}': {why}")
             continue
         for box in boxes:
             with unit.code.block(f"if ({unit.names[loop.var]} + {offset} < {end})"):

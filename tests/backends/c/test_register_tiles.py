@@ -91,6 +91,19 @@ def test_a_tile_keeps_its_values(target: str, m: int, n: int, k: int) -> None:
 
 
 @pytest.mark.cc
+def test_what_registers_hold_is_not_prefetched() -> None:
+    loop = "for reduction k in [0, K)"
+    program = parse_program(MATMUL.replace(loop, f"{loop} prefetch.C=1 prefetch.B=1"))
+    translation = translate(program, AVX2, [True] * 3)
+    fast, *_ = translation.source.split("float C[32]")
+    assert "__builtin_prefetch(&B[" in fast
+    assert "__builtin_prefetch(&C[" not in fast
+    assert "nothing of 'C' is prefetched in 'k': it is held in registers" in translation.notes
+    a, b = np.ones((4, 3), np.float32), np.ones((3, 32), np.float32)
+    assert (run(program, "c", [a, b], (4, 32)) == 4).all()
+
+
+@pytest.mark.cc
 def test_what_is_read_at_places_from_data_stays_in_memory() -> None:
     assert print_program(shaped(READ_BY_DATA)).count("allocate") == 1
     a, at = np.arange(16, dtype=np.float32), np.arange(16, dtype=np.int32)[::-1] % 8
