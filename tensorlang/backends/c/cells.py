@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.rewriting import replace_names
 from tensorlang.backends.c.storage import Storage
-from tensorlang.ir.expr import Expr, Load
+from tensorlang.ir.conditions import conjuncts_of
+from tensorlang.ir.expr import Expr, Load, Var
 from tensorlang.ir.linear import Linear
 from tensorlang.ir.stmt import (
     Allocate,
@@ -39,7 +40,7 @@ class _Access:
 def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     """What to hold in variables around the loop; nothing where that might not be right."""
     bound = _bound_in(loop.body, loop.var)
-    if bound is None or not _conditions_vary(loop.body, bound):
+    if bound is None or _may_protect(loop.body, bound):
         return ()
     busy = {cell.buffer for cell in scope.cells}
     stores = [s for s in walk(loop.body) if isinstance(s, Store)]
@@ -140,12 +141,18 @@ def _bound_in(body: Stmt, *also: str) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def _conditions_vary(body: Stmt, bound: frozenset[str]) -> bool:
-    """Whether every condition inside depends on the loop.
+def _may_protect(body: Stmt, bound: AbstractSet[str]) -> bool:
+    """Whether a condition inside may keep an element from being touched at all.
 
-    One that does not may protect an element that must not be touched at all.
+    One that does not depend on the loop may, and one like `i + k < N`, which may hold for no k:
+    element i need not be there.  One of data alone or of the loop alone says nothing of i.
     """
-    return all(not bound.isdisjoint(s.condition.free) for s in walk(body) if isinstance(s, If))
+    conditions = [s.condition for s in walk(body) if isinstance(s, If)]
+    if any(bound.isdisjoint(condition.free) for condition in conditions):
+        return True
+    parts = [part for condition in conditions for part in conjuncts_of(condition)]
+    places = [e for e in postorder(*(p for p in parts if not p.reads)) if isinstance(e, Var)]
+    return any(e.name not in bound for e in places)
 
 
 def _accesses(stmt: Stmt, buffer: str, scope: Scope, storage: Storage) -> Iterator[_Access]:

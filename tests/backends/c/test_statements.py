@@ -397,3 +397,23 @@ program p(N; A: f32[N]) -> B: f32[N], C: f32[1]:
     made.run({"N": 8}, {}, [a], [b, c])
     assert np.array_equal(b, a)
     assert c[0] == 1
+
+
+GUARDED_SUM = """
+program p(N, M; A: f32[M]) -> B: f32[N]:
+  for i in [0, 8):
+    for reduction k in [0, 4):
+      if CONDITION:
+        B[i] = B[i] + A[i + k]
+"""
+
+
+@pytest.mark.parametrize("condition", ["i + k < N", "k % 3 == 0", "A[k] < 0.5:f32"])
+def test_what_a_guard_may_keep_from_being_touched_is_not_held_in_a_variable(condition: str) -> None:
+    """Of N = 3 elements 3 to 7 are not there, though `i + k < N` depends on the loop that adds."""
+    program = parse_program(GUARDED_SUM.replace("CONDITION", condition))
+    source = compile_program(program, Target("c")).source
+    # The version for where the guard holds in all iterations, or else the only one.
+    assert source.count("float B_held") == 1
+    if condition == "i + k < N":
+        assert "float B_held" in source.split("if (0 < N - 10) {")[1].split("} else {")[0]
