@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
+from tensorlang.backends.c.guards import guards_of
 from tensorlang.backends.c.rewriting import replace_names
 from tensorlang.backends.c.storage import Storage
 from tensorlang.ir.conditions import conjuncts_of
@@ -110,9 +111,10 @@ def _vector_loads(
         yield from _vector_loads(stmt.body, replace(scope, lane=lane), unit, but)
         return
     if isinstance(stmt, Store) and scope.lane is not None:
+        guarded = guards_of(stmt.values, scope.mask)
         for load in loads_of(*stmt.values):
             width = load.dtype.bits // 8 * scope.lane.width
-            if load.buffer in but or load.dtype not in (f32, f64):
+            if load.buffer in but or load in guarded or load.dtype not in (f32, f64):
                 continue
             if width != unit.machine.vector_bytes:
                 continue

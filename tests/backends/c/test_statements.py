@@ -417,3 +417,20 @@ def test_what_a_guard_may_keep_from_being_touched_is_not_held_in_a_variable(cond
     assert source.count("float B_held") == 1
     if condition == "i + k < N":
         assert "float B_held" in source.split("if (0 < N - 10) {")[1].split("} else {")[0]
+
+
+def test_what_a_select_guards_is_not_loaded_ahead_for_several_statements() -> None:
+    sums = "".join(
+        f"""
+    vectorized j in [0, 8):
+      C[{i}, j] = C[{i}, j] {sign} select(A[k] < 0.5:f32, B[k, j], 0.0:f32)*A[k]"""
+        for i, sign in enumerate("+-")
+    )
+    text = f"""
+program p(N, M; A: f32[N], B: f32[M, 8]) -> C: f32[2, 8]:
+  for reduction k in [0, N):{sums}
+"""
+    guarded = compile_program(parse_program(text), Target("c")).source
+    assert "B_held" not in guarded
+    free = text.replace("select(A[k] < 0.5:f32, B[k, j], 0.0:f32)", "B[k, j]")
+    assert "B_held" in compile_program(parse_program(free), Target("c")).source
