@@ -155,17 +155,21 @@ class _Writer:
 
 
 def read_cell(cell: Cell, scope: Scope, unit: Unit, *, shared: bool = False) -> Cell:
-    """Load the cell into a variable of its own.
+    """Load the cell into a variable of its own; of lanes that take no part, nothing is read.
 
     Args: shared: it is only read, and stays in a register from its first use to its last.
     """
     dtype = unit.storages[cell.buffer].dtypes[cell.component]
     held, pointer, offset = _place(cell, scope, unit)
+    mask = _mask_of(cell, held, scope, unit)
     if cell.lanes == 1:
         element = Value(f"{pointer}[{offset.text}]", held)
-    else:
+    elif mask is None:
         load = unit.prelude.helper("load", held)
         element = Value(f"{load}({address(pointer, offset)})", held)
+    else:
+        load = unit.prelude.helper("load_where", held)
+        element = Value(f"{load}({mask.text}, {address(pointer, offset)})", held)
     value = from_stored(element, dtype, unit)
     if shared:
         kept = unit.prelude.helper("kept", value.type)
@@ -187,15 +191,27 @@ def _declared(cell: Cell, value: Value, unit: Unit) -> Cell:
 
 
 def write_cell(cell: Cell, scope: Scope, unit: Unit) -> None:
-    """Store the cell's variable."""
+    """Store the cell's variable; of lanes that take no part, nothing is written."""
     dtype = unit.storages[cell.buffer].dtypes[cell.component]
     held, pointer, offset = _place(cell, scope, unit)
     element = to_stored(_value_of(cell, dtype), dtype, unit)
+    mask = _mask_of(cell, held, scope, unit)
     if cell.lanes == 1:
         unit.code.line(f"{pointer}[{offset.text}] = {element.text};")
-    else:
+    elif mask is None:
         store = unit.prelude.helper("store", held)
         unit.code.line(f"{store}({address(pointer, offset)}, {element.text});")
+    else:
+        store = unit.prelude.helper("store_where", held)
+        unit.code.line(f"{store}({mask.text}, {address(pointer, offset)}, {element.text});")
+
+
+def _mask_of(cell: Cell, held: CType, scope: Scope, unit: Unit) -> Value | None:
+    """The lanes of a cell that take part; None is all of them."""
+    if scope.mask is None or cell.lanes == 1:
+        return None
+    (mask,) = Expressions(unit, scope).write((scope.mask, VECTOR))
+    return as_mask(widened(mask, cell.lanes, unit.prelude), held.bits, unit.prelude)
 
 
 def _value_of(cell: Cell, dtype: DType) -> Value:

@@ -1,5 +1,9 @@
 """Small loop programs, with what vector code can get wrong, in C and in the interpreter."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -109,6 +113,17 @@ program sum(N, M, K; A: f32[N, K], B: f32[K, M]) -> C: f32[N, M]:
     vectorized j in [0, M):
       for reduction k in [0, K):
         C[i, j] = C[i, j] + A[i, k]*B[k, j]
+""",
+    "guards of two lane loops together, around a reduction": """
+program sum(N, K; A: f32[N, K]) -> B: f32[N]:
+  vectorized i in [0, N):
+    B[i] = 0.5:f32
+  vectorized io in [0, (N + 7)//8):
+    vectorized ii in [0, 8):
+      let i = io*8 + ii
+      if i < N:
+        for reduction k in [0, K):
+          B[i] = B[i] + A[i, k]
 """,
     "a register tile": """
 program sum(N, M, K; A: f32[N, K], B: f32[K, M]) -> C: f32[N, M]:
@@ -434,3 +449,9 @@ program p(N, M; A: f32[N], B: f32[M, 8]) -> C: f32[2, 8]:
     assert "B_held" not in guarded
     free = text.replace("select(A[k] < 0.5:f32, B[k, j], 0.0:f32)", "B[k, j]")
     assert "B_held" in compile_program(parse_program(free), Target("c")).source
+
+
+def test_nothing_beyond_an_array_is_read_or_written() -> None:
+    script = Path(__file__).with_name("walled.py")
+    asked = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert asked.stdout.endswith("done\n"), f"{asked.stdout[-100:]}\n{asked.stderr[-2000:]}"
