@@ -8,7 +8,8 @@ from torch.nn import functional
 import tensorlang as tl
 from benchmarks.case import Case, Place
 from benchmarks.contenders import compiled, eager, ours
-from tensorlang.nn.conv_pixels import conv_of_pixels, tiles_of_pixels
+from tensorlang.nn.conv import conv
+from tensorlang.nn.conv_schedules import conv_tiles
 
 
 def cases(place: Place) -> list[Case]:
@@ -23,7 +24,7 @@ def _case(place: Place, batch: int, channels: int, side: int) -> Case:
         return functional.relu(z * scale[:, None, None] + shift[:, None, None])
 
     def made() -> Any:
-        pipeline = conv_of_pixels(
+        pipeline = conv(
             *(tl.f16, tl.f16, None, tl.f16, tl.f16, None),
             extent=(3, 3),
             stride=(1, 1),
@@ -32,9 +33,10 @@ def _case(place: Place, batch: int, channels: int, side: int) -> Case:
             after=(1, 1),
             channels_last=True,
             activation="relu",
+            pixels=True,
         )
         sizes = {"B": batch, "G": 1, "O": channels, "C": channels, "H0": side, "H1": side}
-        return pipeline, tiles_of_pixels(pipeline, "triton", sizes)
+        return pipeline, conv_tiles(pipeline, "triton", sizes)
 
     def view(inputs: Any) -> Any:
         x, w, scale, shift = inputs

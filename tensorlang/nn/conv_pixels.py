@@ -10,74 +10,37 @@ whatever the shape of an image.  The gradients are those of `conv`, whose indice
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorlang.autodiff import gradients
 from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
-from tensorlang.ir.expr import Expr, Operand, Var, as_expr
+from tensorlang.ir.expr import Expr, Operand, Size, Var, as_expr
 from tensorlang.ir.functions import clamp, select
-from tensorlang.ir.types import DType
-from tensorlang.nn.conv import B, C, G, O, b, conv, epilogue, g, o
 from tensorlang.nn.numbers import wide
 from tensorlang.nn.windows import Windows, arranged, spatial, spatial_sizes, within
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import sum
 from tensorlang.schedule import Schedule
 
-m = Var("m")
-# The same convolutions with pixels apart, of which gradients are made.
-_apart: dict[Pipeline, Pipeline] = {}
+B, C = Size("B"), Size("C")
+b, g, m, o = (Var(name) for name in "bgmo")
 
 
-def conv_of_pixels(
-    x: DType,
-    weight: DType,
-    bias: DType | None,
-    scale: DType | None,
-    shift: DType | None,
-    residual: DType | None,
-    *,
-    extent: tuple[int, ...],
-    stride: tuple[int, ...],
-    dilation: tuple[int, ...],
-    before: tuple[int, ...],
-    after: tuple[int, ...],
-    channels_last: bool,
-    activation: str,
-) -> Pipeline:
-    """out = activation((conv(x, weight) + bias) * scale + shift) + residual, as `conv`."""
-    windows = Windows(extent, stride, dilation, before, after)
-    shape, w = spatial_sizes(windows.rank), wide(x)
-    X = Input("x", x, arranged(B, [G, C], shape, channels_last))
-    W = Input("weight", weight, [G, O, C, *extent])
-    acc, out = Func("acc"), Func("out")
-    at, r = spatial(windows.rank, "p"), RDom("r", *extent, C)
+def sum_of_pixels(x: Input, weight: Input, windows: Windows, *, channels_last: bool) -> Expr:
+    """acc[pixel(b, p), g, o] above"""
+    w, acc, shape = wide(x.dtype), Func("acc"), spatial_sizes(windows.rank)
+    r = RDom("r", *windows.extent, C)
     inside, channel = list(r)[:-1], list(r)[-1]
     counts = windows.counts(shape)
     image, places = _apart_from(m, counts)
     taken = windows.points(places, inside)
     source = arranged(clamp(image, 0, B - 1), [g, channel], taken, channels_last)
-    read = select(within(taken, shape), X[source], 0)
-    acc[m, g, o] = sum(w(read) * w(W[(g, o, channel, *inside)]), over=r)
-    size = arranged(B, [G, O], counts, channels_last)
-    pixel = acc[_pixel(b, at, counts), g, o]
-    inputs, value = epilogue([X, W], pixel, w, (bias, scale, shift), activation)
-    point = arranged(b, [g, o], at, channels_last)
-    if residual is not None:
-        inputs.append(Input("residual", residual, size))
-        value = value + w(inputs[-1][point])
-    out[point] = x(value)
-    made = Pipeline("conv", inputs=inputs, outputs={out: size})
-    _apart[made] = conv(
-        *(x, weight, bias, scale, shift, residual),
-        extent=extent,
-        stride=stride,
-        dilation=dilation,
-        before=before,
-        after=after,
-        channels_last=channels_last,
-        activation=activation,
-    )
-    return made
+    read = select(within(taken, shape), x[source], 0)
+    acc[m, g, o] = sum(w(read) * w(weight[(g, o, channel, *inside)]), over=r)
+    return acc[_pixel(b, spatial(windows.rank, "p"), counts), g, o]
+
+
+def is_of_pixels(pipeline: Pipeline) -> bool:
+    """Whether it has the pixels of all images in one dimension."""
+    return any(f.name == "acc" and f.dims == ("m", "g", "o") for f in pipeline.algorithm.funcs)
 
 
 def takes(windows: Windows, weight: Any) -> bool:
@@ -111,11 +74,6 @@ def _apart_from(pixel: Expr, counts: Sequence[Operand]) -> tuple[Expr, list[Expr
     return pixel // whole, places
 
 
-def derivative(pipeline: Pipeline, wrt: Sequence[str]) -> Pipeline:
-    """The gradients of one that `conv_of_pixels` made."""
-    return gradients(_apart[pipeline], wrt)
-
-
 # The most pixels and channels of a tile, and reduced values of one step; a matrix unit's least.
 _PIXELS, _CHANNELS, _DEPTH, _LEAST = 128, 128, 64, 16
 # Steps in flight: narrow tiles leave room for more programs instead.
@@ -131,9 +89,9 @@ def tiles_of_pixels(
 
     blocks of tiles { acc = 0; for taps and slices of channels, loads ahead: acc += dot; out }
 
-    None for another target, and for a gradient.
+    None for another target, and for what has no such sum.
     """
-    if target != "triton" or pipeline not in _apart:
+    if target != "triton" or not is_of_pixels(pipeline):
         return None
     known = sizes or {}
     schedule = Schedule(pipeline)

@@ -34,6 +34,7 @@ def custom_op(
     autocast: Any = None,
     constant: Sequence[str] = (),
     derivative: Derivative | None = None,
+    derived_as: Mapping[str, Any] | None = None,
 ) -> Operator:
     """The operator `torch.ops.<name>`, with gradients, fake kernels and batching.
 
@@ -55,10 +56,12 @@ def custom_op(
             of `autodiff.gradients`.  That reads Inputs of the first, then its outputs (under the
             names of their Funcs), then gradients of outputs (`grad_<output>`): all but those that
             are only kept for it.
+        derived_as: constants of `what` that have another value in the Pipeline whose gradient is
+            derived: the same values by a definition whose gradient is better.
     Raises: DefinitionError: not-a-family, wrong-dtype; ShapeError: unknown-size.
     """
     derive = derivative or partial(gradients, constant=tuple(constant))
-    family = family_of(what, params or {}, _scheduling(what, schedules), derive)
+    family = family_of(what, params or {}, _scheduling(what, schedules), derive, derived_as)
     if isinstance(what, Pipeline):
         outputs = len(what.algorithm.outputs)
     count = outputs or 1

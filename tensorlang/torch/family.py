@@ -41,6 +41,7 @@ class Family:
             given.
         schedule: the schedule of a Pipeline for a target; None: a formula.
         derivative: the gradient of a Pipeline with respect to some of its Inputs.
+        derived_as: constants that have another value in the Pipeline whose gradient it is.
     """
 
     make: Callable[..., Pipeline]
@@ -49,6 +50,7 @@ class Family:
     params: tuple[tuple[str, str], ...]
     schedule: Scheduling
     derivative: Derivative
+    derived_as: Mapping[str, Any] = field(default_factory=dict[str, Any])
     made: dict[Key, Pipeline] = field(default_factory=dict[Key, Pipeline])
     derived: dict[tuple[Key, str], Pipeline] = field(
         default_factory=dict[tuple[Key, str], Pipeline]
@@ -79,7 +81,10 @@ class Family:
     def gradient(self, key: Key, wrt: str) -> Pipeline:
         """The gradient of that Pipeline with respect to Inputs, named with commas between."""
         if (key, wrt) not in self.derived:
-            self.derived[key, wrt] = self.derivative(self.pipeline(key), wrt.split(","))
+            names = [name for name, _ in self.constants]
+            known = {**dict(zip(names, key[1], strict=True)), **self.derived_as}
+            forward = self.pipeline((key[0], tuple(known[name] for name in names)))
+            self.derived[key, wrt] = self.derivative(forward, wrt.split(","))
         return self.derived[key, wrt]
 
     def param_values(self, scalars: Sequence[Any]) -> dict[str, Any]:
@@ -149,6 +154,7 @@ def family_of(
     params: Mapping[str, type],
     schedule: Scheduling,
     derivative: Derivative = gradients,
+    derived_as: Mapping[str, Any] | None = None,
 ) -> Family:
     """The family of one Pipeline, or of what a function of dtypes and constants makes.
 
@@ -172,8 +178,16 @@ def family_of(
                 why="its arguments become those of an operator",
                 fix="annotate what comes after * with int, float, bool, str or tuple[int, ...]",
             )
+    other = dict(derived_as or {})
+    for name in other.keys() - {name for name, _ in constants}:
+        raise DefinitionError(
+            "not-a-family",
+            f"{name!r} of derived_as is no constant of {what.__name__}",
+            why="it says which other value a constant has where the gradient is derived",
+            fix=f"name one of {', '.join(name for name, _ in constants) or 'none'}",
+        )
     kinds = tuple((name, _KINDS[kind]) for name, kind in params.items())
-    return Family(what, tuple(tensors), tuple(constants), kinds, schedule, derivative)
+    return Family(what, tuple(tensors), tuple(constants), kinds, schedule, derivative, other)
 
 
 def _always(pipeline: Pipeline) -> Callable[..., Pipeline]:

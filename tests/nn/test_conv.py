@@ -8,7 +8,8 @@ from torch.nn import functional as reference
 from tensorlang import DefinitionError, Target, autoschedule, f16, f32
 from tensorlang.autodiff import gradients
 from tensorlang.nn import functional as ours
-from tensorlang.nn.conv import conv, implicit_matmul
+from tensorlang.nn.conv import conv
+from tensorlang.nn.conv_schedules import implicit_matmul
 from tests.nn.checks import call, check, draw
 
 pytestmark = pytest.mark.cc

@@ -6,15 +6,17 @@ from torch.nn import functional as reference
 
 from tensorlang import Target, f16, f32
 from tensorlang.ir.types import DType
-from tensorlang.nn.conv_pixels import conv_of_pixels, derivative, takes, tiles_of_pixels
+from tensorlang.nn.conv import conv
+from tensorlang.nn.conv_pixels import takes, tiles_of_pixels
 from tensorlang.nn.windows import Windows
 from tensorlang.pipeline import Pipeline
+from tests.nn.checks import draw
 
 ONE, SAME = (1, 1), (1, 1)
 
 
 def pixels(dtype: DType, windows: Windows, *, channels_last: bool = True) -> Pipeline:
-    return conv_of_pixels(
+    return conv(
         *(dtype, dtype, None, dtype, dtype, None),
         extent=windows.extent,
         stride=windows.stride,
@@ -23,6 +25,7 @@ def pixels(dtype: DType, windows: Windows, *, channels_last: bool = True) -> Pip
         after=windows.after,
         channels_last=channels_last,
         activation="relu",
+        pixels=True,
     )
 
 
@@ -66,8 +69,13 @@ def test_windows_that_stay_inside_are_left_to_the_other_definition() -> None:
     assert not takes(CASES["same"][0], weight[:, :1])
 
 
-def test_gradients_are_those_of_the_definition_with_pixels_apart() -> None:
-    pipeline = pixels(f16, CASES["same"][0])
-    made = derivative(pipeline, ["x"])
-    assert [name for name, _ in made.algorithm.outputs] == ["grad_x"]
-    assert tiles_of_pixels(made, "triton") is None
+def test_the_operator_derives_its_gradient_from_pixels_apart() -> None:
+    x, w = draw(2, 4, 5, 6), draw(6, 4, 3, 3, seed=1)
+    how = (3, 3), ONE, ONE, SAME, SAME, False, "none", True
+    made = torch.ops.tensorlang.conv(x[:, None], w[None], *[None] * 4, *how)[:, 0]
+    want = reference.conv2d(x, w, padding=1)
+    torch.testing.assert_close(made, want)
+    slopes = torch.randn_like(want)
+    torch.testing.assert_close(
+        torch.autograd.grad(made, [x, w], slopes), torch.autograd.grad(want, [x, w], slopes)
+    )

@@ -19,6 +19,7 @@ from tensorlang import (
     sigmoid,
     sum,
 )
+from tensorlang.autodiff import gradients
 from tensorlang.ir.types import DType
 from tensorlang.torch import custom_op
 
@@ -186,6 +187,30 @@ def test_constants_may_be_tuples_and_schedules_may_see_sizes():
     # On a CPU one schedule is for all Sizes.
     assert {target for target, _ in seen} == {"c"}
     assert all(not sizes for _, sizes in seen)
+
+
+def folded(x: DType, *, backwards: bool) -> Pipeline:
+    """The sum of x, from either end."""
+    X, total, r = Input("x", x, [M]), Func("total"), RDom("r", M)
+    total[i] = sum(X[M - 1 - r if backwards else r], over=r)
+    return Pipeline("folded", inputs=[X], outputs={total: [1]})
+
+
+def test_a_gradient_may_be_derived_from_another_definition():
+    asked = []
+
+    def derivative(pipeline, wrt):
+        asked.append(str(pipeline))
+        return gradients(pipeline, wrt)
+
+    op = custom_op(
+        "tensorlang_test::folded", folded, derivative=derivative, derived_as={"backwards": False}
+    )
+    x = torch.arange(3.0, requires_grad=True)
+    assert torch.autograd.grad(op(x, True), [x])[0].tolist() == [1, 1, 1]
+    assert asked == [str(folded(f32, backwards=False))]
+    with pytest.raises(DefinitionError, match="derived_as"):
+        custom_op("tensorlang_test::unfolded", folded, derived_as={"forwards": True})
 
 
 def peaked(x: DType) -> Pipeline:

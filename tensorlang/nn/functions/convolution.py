@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorlang.nn import conv as _conv
-from tensorlang.nn import conv_pixels as _pixels
+from tensorlang.nn.conv_pixels import takes
+from tensorlang.nn.conv_schedules import conv_tiles, in_whole_rows
 from tensorlang.nn.functions.arguments import (
     as_batch,
     each,
@@ -18,15 +19,12 @@ from tensorlang.nn.windows import Windows
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
-_conv_op = custom_op("tensorlang::conv", _conv.conv, schedules=_conv.implicit_matmul)
-_pixels_op = custom_op(
-    "tensorlang::conv_of_pixels",
-    _pixels.conv_of_pixels,
-    schedules=_pixels.tiles_of_pixels,
-    derivative=_pixels.derivative,
+# Indices of places are affine, and so the gradients gathered; those of pixels are not.
+_conv_op = custom_op(
+    "tensorlang::conv", _conv.conv, schedules=conv_tiles, derived_as={"pixels": False}
 )
 _transpose_op = custom_op(
-    "tensorlang::conv_transpose", _conv.conv_transpose, schedules=_conv.in_whole_rows
+    "tensorlang::conv_transpose", _conv.conv_transpose, schedules=in_whole_rows
 )
 Numbers = int | Sequence[int]
 
@@ -217,14 +215,13 @@ def _convolved(
     fused = (None,) * 4 if apart else given
     stride, dilation = each(how.stride, how.rank), each(how.dilation, how.rank)
     windows = Windows(extent, stride, dilation, before, after)
-    op = _pixels_op if x.is_cuda and _pixels.takes(windows, weight) else _conv_op
-    made = op(
+    made = _conv_op(
         _grouped(batched, how.groups, last),
         weight.reshape(how.groups, -1, *weight.shape[1:]),
         *(_by_group(t, how.groups) for t in fused[:3]),
         None if fused[3] is None else _grouped(fused[3], how.groups, last),
         *(extent, stride, dilation, before, after),
-        *(last, "none" if apart else how.activation),
+        *(last, "none" if apart else how.activation, x.is_cuda and takes(windows, weight)),
     )
     made = _ungrouped(made, how.rank, last, True)
     if apart:
