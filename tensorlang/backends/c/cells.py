@@ -3,7 +3,7 @@
 for k: C[i, j] = C[i, j] + a(k)        ->   c = C[i, j];  for k: c = c + a(k);  C[i, j] = c
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -147,14 +147,33 @@ def _may_protect(body: Stmt, bound: AbstractSet[str]) -> bool:
     """Whether a condition inside may keep an element from being touched at all.
 
     One that does not depend on the loop may, and one like `i + k < N`, which may hold for no k:
-    element i need not be there.  One of data alone or of the loop alone says nothing of i.
+    element i need not be there.  So may an inner loop over [0, N - i).  One of data alone or of
+    the loop alone says nothing of i.
     """
-    conditions = [s.condition for s in walk(body) if isinstance(s, If)]
+    within = list(walk(body))
+    conditions = [s.condition for s in within if isinstance(s, If)]
     if any(bound.isdisjoint(condition.free) for condition in conditions):
         return True
     parts = [part for condition in conditions for part in conjuncts_of(condition)]
-    places = [e for e in postorder(*(p for p in parts if not p.reads)) if isinstance(e, Var)]
-    return any(e.name not in bound for e in places)
+    parts += [s.extent for s in within if isinstance(s, For)]
+    return not bound >= _places_in(parts, [s for s in within if isinstance(s, Let)])
+
+
+def _places_in(parts: Iterable[Expr], lets: Iterable[Let]) -> set[str]:
+    """The index variables that decide the parts, through the names of Lets; data decides alone."""
+    values: dict[str, list[Expr]] = {}
+    for let in lets:
+        values.setdefault(let.var, []).append(let.value)
+    found: set[str] = set()
+    waiting = list(parts)
+    while waiting:
+        e = waiting.pop()
+        names = () if e.reads else (x.name for x in postorder(e) if isinstance(x, Var))
+        for name in names:
+            if name not in found:
+                found.add(name)
+                waiting += values.get(name, ())
+    return found
 
 
 def _accesses(stmt: Stmt, buffer: str, scope: Scope, storage: Storage) -> Iterator[_Access]:

@@ -16,6 +16,7 @@ from tensorlang.ir.walk import substitute
 from tensorlang.target import Target
 from tensorlang.text.loop_ir import parse_program
 
+ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.cc
 
 PROGRAMS = {
@@ -434,6 +435,20 @@ def test_what_a_guard_may_keep_from_being_touched_is_not_held_in_a_variable(cond
         assert "float B_held" in source.split("if (0 < N - 10) {")[1].split("} else {")[0]
 
 
+@pytest.mark.parametrize(
+    "guard",
+    ["let m = i + k\n      if m < N:", "for q in [0, N - i - k):"],
+    ids=["through a name", "as the extent of an inner loop"],
+)
+def test_a_guard_is_seen_in_any_form(guard: str) -> None:
+    program = parse_program(GUARDED_SUM.replace("if CONDITION:", guard))
+    *_, slow = compile_program(program, Target("c")).source.split("for (int64_t i = 0;")
+    assert "B_held" not in slow.split("for (int64_t k = 0;")[0]
+    b = np.zeros(3, np.float32)
+    compile_program(program, Target("c")).run({"N": 3, "M": 12}, {}, [np.ones(12, "f4")], [b])
+    assert b[2] == 1
+
+
 def test_what_a_select_guards_is_not_loaded_ahead_for_several_statements() -> None:
     sums = "".join(
         f"""
@@ -452,6 +467,6 @@ program p(N, M; A: f32[N], B: f32[M, 8]) -> C: f32[2, 8]:
 
 
 def test_nothing_beyond_an_array_is_read_or_written() -> None:
-    script = Path(__file__).with_name("walled.py")
-    asked = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tests.backends.c.walled"]
+    asked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert asked.stdout.endswith("done\n"), f"{asked.stdout[-100:]}\n{asked.stderr[-2000:]}"

@@ -1,6 +1,6 @@
 """Programs of test_statements over arrays that end, or begin, where memory may not be touched.
 
-Run as a script, by the test of that name: what touches anything else ends the process.
+A test of test_statements runs this as a process of its own: what touches anything else ends it.
 """
 
 import ctypes
@@ -8,11 +8,11 @@ import mmap
 import sys
 
 import numpy as np
-import test_statements as statements
 
 from tensorlang.backends.c import compile_program
 from tensorlang.target import Target
 from tensorlang.text.loop_ir import parse_program
+from tests.backends.c import test_statements as statements
 
 _PROTECT = ctypes.CDLL(None, use_errno=True).mprotect
 _PROTECT.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
