@@ -308,16 +308,17 @@ class ExprPrinter:
             return Text(f"rt.to_int({wide}, {triton_dtype(made)}, {made.lowest}, {made.highest})")
         if made.is_bool:
             return Text(f"{self._wide(e.a, frame).inside(_COMPARE + 1)} != 0", _COMPARE)
-        if _in_two_steps(source, made):
-            a = Text(f"{a.inside(_ATOM)}.to(tl.float32)")
-        if made is tf32:
-            return Text(f"rt.tf32({a.text})")
-        if made.is_float and made.name == "f32" and source is tf32:
+        if made is f32 and source is tf32:
             return a
+        first = f32 if made is tf32 or _in_two_steps(source, made) else made
         if source is index and not self.lanes.of(e.a):
             # To Triton's interpreter the variable of a loop is a Python int.
-            return Text(f"tl.cast({a.text}, {triton_dtype(made)})")
-        return self._to(a, made)
+            a = Text(f"tl.cast({a.text}, {triton_dtype(first)})")
+        elif source is not first:
+            a = self._to(a, first)
+        if made is tf32:
+            return Text(f"rt.tf32({a.text})")
+        return a if first is made else self._to(a, made)
 
     def _to(self, a: Text, dtype: DType) -> Text:
         return Text(f"{a.inside(_ATOM)}.to({triton_dtype(dtype)})")

@@ -131,3 +131,16 @@ def test_a_row_beyond_two_to_the_31_elements_is_reached() -> None:
     text = programs.SCALE.replace("f32", "i8").replace("2.0:", "1:").replace("1.0:", "1:")
     run(text, {"M": 3, "N": 40}, [rows], [out])
     assert out.flatten().tolist() == list(range(1, 121))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "tf32", "f8e4m3", "i8", "index"])
+def test_the_variable_of_a_loop_becomes_any_dtype(arrays: Arrays, dtype: str) -> None:
+    text = f"""
+program p(M; A: f32[M]) -> D: f32[M, 5]:
+  gpu_block i in [0, M):
+    for j in [0, 5):
+      D[i, j] = A[i] + f32({dtype}(j))
+"""
+    a, d = arrays.random(3), arrays.nan(3, 5)
+    run(text, {"M": 3}, [a], [d])
+    assert torch.equal(d, a[:, None] + torch.arange(5, device=arrays.device))
