@@ -6,10 +6,11 @@ from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.types import carried
 from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.expr import Call, Cast, Compare, Const, Expr, Load, Var
+from tensorlang.ir.functions import FUNCTIONS
 from tensorlang.ir.linear import to_linear
 from tensorlang.ir.stmt import For, Stmt, Store, exprs_of, walk
 from tensorlang.ir.types import index
-from tensorlang.ir.walk import loads_of
+from tensorlang.ir.walk import loads_of, postorder
 
 _REASSOCIABLE = ("add", "mul", "min", "max", "and", "or", "xor")
 
@@ -80,6 +81,23 @@ def lanes_for(core: Stmt, var: str, machine: Machine) -> int:
     """As many lanes as one register holds of the widest values that differ between lanes."""
     bits = [b for stmt in walk(core) for b in _widths(_computed(stmt, var), var)]
     return machine.lanes(max(bits, default=32))
+
+
+# Functions that are an instruction or two.
+_SHORT = ("rsqrt", "approx.rcp")
+
+
+def is_worth_a_mask(core: Stmt, var: str, width: int, machine: Machine) -> bool:
+    """Whether what no whole vector covers runs in masked lanes, rather than one by one.
+
+    That pays where a function is computed: a masked store takes as long as several others, which
+    less work does not make up for.  Of less than 32 bits there are no masked loads and stores.
+    """
+    if width > machine.lanes(32):
+        return False
+    roots = [e for stmt in walk(core) for e in _computed(stmt, var)]
+    calls = [e for e in postorder(*roots) if isinstance(e, Call) and var in e.free]
+    return any(FUNCTIONS[e.function].ulp and e.function not in _SHORT for e in calls)
 
 
 def _computed(stmt: Stmt, var: str) -> tuple[Expr, ...]:

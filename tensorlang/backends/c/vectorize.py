@@ -14,7 +14,12 @@ from dataclasses import replace
 
 from tensorlang.backends.c.accumulate import accumulated
 from tensorlang.backends.c.interior import interior
-from tensorlang.backends.c.lanes import choose_lane, is_accumulation, lanes_for
+from tensorlang.backends.c.lanes import (
+    choose_lane,
+    is_accumulation,
+    is_worth_a_mask,
+    lanes_for,
+)
 from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.nest import (
     Nest,
@@ -97,7 +102,14 @@ def _ordered(nest: Nest, machine: Machine) -> Stmt:
         return accumulated(lane, others, nest.guards, nest.core, width)
     if isinstance(nest.core, Store):
         return _tiled(lane, others, nest, width, machine)
-    return in_order(others, in_strips(lane, [width], _lanes_over(lane, body)))
+    return in_order(others, _lane_strips(lane, width, nest, machine))
+
+
+def _lane_strips(lane: For, width: int, nest: Nest, machine: Machine) -> Stmt:
+    """The loop in vectors; the last in part, where that is cheaper than one by one."""
+    body = guarded(nest.guards, nest.core)
+    masked = is_worth_a_mask(nest.core, lane.var, width, machine)
+    return in_strips(lane, [width], _lanes_over(lane, body), masked=masked)
 
 
 def _lanes_over(lane: For, body: Stmt) -> Callable[[Strip], Stmt]:
@@ -117,7 +129,8 @@ def _in_lanes(lane: For, strip: Strip, body: Stmt) -> Stmt:
     """One vector's worth of the loop."""
     if strip.width == 1:
         return replace_names(body, {lane.var: strip.first})
-    stepped = in_whole_steps(with_narrow_clamps(body), lane.var, strip.first, strip.width)
+    body = strip.masked(lane.var, with_narrow_clamps(body))
+    stepped = in_whole_steps(body, lane.var, strip.first, strip.width)
     inside = private_to_lanes(stepped, lane.var, strip.first, strip.width)
     return replace(lane, min=strip.first, extent=integer(strip.width), body=inside)
 
@@ -131,7 +144,7 @@ def _tiled(lane: For, others: Sequence[For], nest: Nest, width: int, machine: Ma
     body = guarded(nest.guards, core)
     is_update = any(core.buffer in value.reads for value in core.values)
     if not is_update:
-        return in_order(others, in_strips(lane, [width], _lanes_over(lane, body)))
+        return in_order(others, _lane_strips(lane, width, nest, machine))
     row = rows.pop() if rows else None
     height, vectors = _block(row, lane, width, machine, unrolled=not reductions)
     if row is not None and height > 1:

@@ -1,6 +1,7 @@
 """Vector instructions: they compile for every x86, and keep the meaning of the scalar ones."""
 
 import platform
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.cc
 
 OPERATIONS = ("fma", "sqrt", "floor", "ceil", "rint", "abs", "load_where", "store_where")
 FLAGS = {
-    "avx512": ("-mavx512f",),
+    "avx512": ("-mavx512f", "-mavx512dq"),
     "avx2": ("-mavx2", "-mfma"),
     "avx": ("-mavx",),
     "sse": ("-msse4.1",),
@@ -34,9 +35,12 @@ def text() -> str:
     return prelude.text() + "int used;\n"
 
 
-@pytest.mark.skipif(
+GCC = pytest.mark.skipif(
     platform.machine() != "x86_64" or shutil.which("gcc") is None, reason="flags of gcc on x86"
 )
+
+
+@GCC
 @pytest.mark.parametrize("machine", FLAGS)
 def test_they_compile_with_and_without_the_instructions(machine: str, tmp_path: Path) -> None:
     source = tmp_path / "prelude.c"
@@ -46,6 +50,30 @@ def test_they_compile_with_and_without_the_instructions(machine: str, tmp_path: 
         ("gcc", *flags, *FLAGS[machine], str(source)), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@GCC
+@pytest.mark.parametrize(
+    ("machine", "lanes", "load", "store"),
+    [
+        ("avx2", 8, r"maskmov\w+\s\(%\w+\), %ymm", r"maskmov\w+\s%ymm\d+, %ymm\d+, \(%"),
+        ("avx512", 16, r"movups\s\(%\w+\), %zmm0{%k1}{z}", r"movups\s%zmm\d, \(%\w+\){%k1}"),
+    ],
+)
+def test_a_masked_load_and_a_masked_store_are_an_instruction_each(
+    machine: str, lanes: int, load: str, store: str, tmp_path: Path
+) -> None:
+    prelude, t = Prelude(), CType("f32", lanes)
+    names = [prelude.helper(op, t) for op in ("load_where", "store_where")]
+    text = prelude.text().replace("static inline", "extern")
+    source = tmp_path / "masked.c"
+    source.write_text(text)
+    flags = ("-std=c11", "-O3", "-w", "-S", "-o", "-", *FLAGS[machine])
+    made = subprocess.run(("gcc", *flags, source), capture_output=True, text=True, check=True)
+    for name, instruction in zip(names, (load, store), strict=True):
+        body = made.stdout.partition(f"\n{name}:")[2].partition(".cfi_endproc")[0]
+        assert re.search(instruction, body)
+        assert "\tj" not in body
 
 
 @pytest.mark.parametrize("dtype", [i8, i16, i32, u8, u16])

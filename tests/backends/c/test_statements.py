@@ -126,6 +126,15 @@ program sum(N, K; A: f32[N, K]) -> B: f32[N]:
         for reduction k in [0, K):
           B[i] = B[i] + A[i, k]
 """,
+    "masked tails: a function of clamped elements, of halves, of a wider type": """
+program sum(N; A: f32[N], H: f16[N], D: f64[N], U: u8[N]) -> B: f32[N], C: f64[N], E: f16[N]:
+  vectorized x in [0, N):
+    B[x] = exp(A[min(max(x + 1, 0), N - 1)]) + tanh(select(x < 3, A[x], A[x//2]))
+  vectorized x in [0, N):
+    C[x] = D[x] + f64(exp(A[x]))
+  vectorized x in [0, N):
+    E[x] = exp(H[x]) + f16(U[x])
+""",
     "a register tile": """
 program sum(N, M, K; A: f32[N, K], B: f32[K, M]) -> C: f32[N, M]:
   vectorized i in [0, N):

@@ -9,10 +9,11 @@ import pytest
 from tensorlang.backends import interpreter
 from tensorlang.backends.c.machine import Machine
 from tensorlang.backends.c.partition import partition
+from tensorlang.backends.c.program import translate
 from tensorlang.backends.c.vectorize import vectorize
 from tensorlang.ir.expr import Const
 from tensorlang.ir.printer import print_program
-from tensorlang.ir.stmt import For, If, LoopKind, Program, walk
+from tensorlang.ir.stmt import For, If, LoopKind, Program, Store, walk
 from tensorlang.ir.verify import verify
 from tensorlang.target import Target
 from tensorlang.text.loop_ir import parse_program
@@ -150,3 +151,40 @@ def test_where_guards_in_each_other_and_under_a_name_hold_none_is_tested(m: int,
     loops = [s for s in walk(made.body) if isinstance(s, For)]
     tested = [any(isinstance(inner, If) for inner in walk(loop)) for loop in loops]
     assert tested == [False, False, True]
+
+
+TAILS = """
+program tails(N, M; A: f32[N]) -> B: f32[N]:
+  for z in [0, N):
+    B[z] = 0.0:f32
+  vectorized x in [0, N):
+    if x < M:
+      B[x] = VALUE
+"""
+
+
+@pytest.mark.parametrize("value", ["tanh(A[x])", "exp(A[min(max(x + 1, 0), N - 1)]) + A[x]"])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 9), (8, 8), (9, 3), (31, 30), (0, 0), (5, 0)])
+def test_what_no_vector_covers_of_a_function_runs_in_masked_lanes(
+    value: str, n: int, m: int
+) -> None:
+    made, a = after(TAILS.replace("VALUE", value)), integers(n)
+    serial = parse_program(TAILS.replace("VALUE", value).replace("vectorized", "for"))
+    assert np.array_equal(run(made, [a], (n,), N=n, M=m), run(serial, [a], (n,), N=n, M=m))
+    lanes = [s for s in walk(made.body) if isinstance(s, For) and s.kind is LoopKind.VECTORIZED]
+    stores = [s for s in walk(made.body) if isinstance(s, Store)]
+    assert all(any(s in walk(lane) for lane in lanes) for s in stores[1:])
+
+
+@pytest.mark.parametrize("value", ["A[x]*A[x] + 1.0:f32", "sqrt(A[x])"])
+def test_what_no_vector_covers_of_a_sum_runs_one_by_one(value: str) -> None:
+    loops = [s for s in walk(after(TAILS.replace("VALUE", value)).body) if isinstance(s, For)]
+    assert LoopKind.SERIAL in {s.kind for s in loops if s.var == "x"}
+
+
+def test_a_masked_tail_is_two_instructions_in_c() -> None:
+    program = parse_program(TAILS.replace("VALUE", "tanh(A[x])"))
+    source = translate(program, AVX2, (True, True)).source
+    tail = source[source.index("int tensorlang_tails") :]
+    assert tail.count("tanh_f32x8(") == 4
+    assert tail.count("store_where_f32x8(first_i32x8(") == 2

@@ -140,51 +140,63 @@ def _call(instruction: _Instruction, t: CType, operands: tuple[str, ...]) -> str
     return f"__builtin_ia32_{name}({given}, {every}, {current})"
 
 
-def _masked(t: CType) -> tuple[str, str] | None:
-    """The suffix of x86's masked loads and stores, and the type that they are of."""
-    if t.bits not in (32, 64) or t.bytes not in (16, 32):
-        return None
-    kind = "d" if t.bits == 32 else "q"
-    element = "int" if t.bits == 32 else "long long"
-    return f"{kind}{256 if t.bytes == 32 else ''}", element
-
-
 def _load_where(c: Asking, t: CType) -> Definition:
     """The lanes that the mask chooses, and 0 elsewhere; no other element is touched."""
     body = f"""\
+#if defined(__clang__)
+#if __has_builtin(__builtin_masked_load)
+{_CHOSEN.format(lanes=t.lanes)}
+return ({t.tag})__builtin_masked_load(__builtin_convertvector(mask, chosen), p);
+#endif
+{_masked(t, "return ({t})__builtin_ia32_{load};")}
+#endif
 if ({c.helper("all", t.mask)}(mask)) return {c.helper("load", t)}(p);
 {t.tag} result = {{0}};
 for (int l = 0; l < {t.lanes}; ++l) if (mask[l]) result[l] = p[l];
 return result;"""
-    found = _masked(t)
-    if found is not None:
-        suffix, element = found
-        body = f"""\
-#if defined(__AVX2__) && !defined(__clang__)
-typedef {element} lanes __attribute__((vector_size({t.bytes})));
-return ({t.tag})__builtin_ia32_maskload{suffix}((const lanes *)p, (lanes)mask);
-#else
-{body}
-#endif"""
     return Definition(t, ((t.mask, "mask"), (t.scalar, "const *p")), body)
 
 
 def _store_where(c: Asking, t: CType) -> Definition:
     """The lanes that the mask chooses; no other element is touched."""
     body = f"""\
+#if defined(__clang__)
+#if __has_builtin(__builtin_masked_store)
+{_CHOSEN.format(lanes=t.lanes)}
+typedef {t.scalar.name} lanes __attribute__((ext_vector_type({t.lanes})));
+__builtin_masked_store(__builtin_convertvector(mask, chosen), (lanes)x, p);
+return;
+#endif
+{_masked(t, "__builtin_ia32_{store};{newline}return;")}
+#endif
 if ({c.helper("all", t.mask)}(mask)) {c.helper("store", t)}(p, x);
 else for (int l = 0; l < {t.lanes}; ++l) if (mask[l]) p[l] = x[l];"""
-    found = _masked(t)
-    if found is not None:
-        suffix, element = found
-        body = f"""\
-#if defined(__AVX2__) && !defined(__clang__)
-typedef {element} lanes __attribute__((vector_size({t.bytes})));
-__builtin_ia32_maskstore{suffix}((lanes *)p, (lanes)mask, (lanes)x);
-#else
-{body}
-#endif"""
     return Definition(None, ((t.mask, "mask"), (t.scalar, "*p"), (t, "x")), body)
+
+
+# Clang's masks have a bit a lane.
+_CHOSEN = "typedef bool chosen __attribute__((ext_vector_type({lanes})));"
+
+
+def _masked(t: CType, statement: str) -> str:
+    """A statement with x86's masked {load} or {store} of registers that t fills, for gcc."""
+    if t.bits not in (32, 64) or t.bytes not in (16, 32, 64):
+        return ""
+    element, kind, real = ("int", "d", "s") if t.bits == 32 else ("long long", "q", "d")
+    size = {16: "", 32: "256", 64: "512"}[t.bytes]
+    if t.bytes < 64:
+        macro, given = "__AVX2__", "(lanes)mask"
+        load = f"maskload{kind}{size}((const lanes *)p, {given})"
+        store = f"maskstore{kind}{size}((lanes *)p, {given}, (lanes)x)"
+    else:
+        macro, given = "__AVX512DQ__", f"__builtin_ia32_cvt{kind}2mask512((lanes)mask)"
+        load = f"loadup{real}512_mask((const void *)p, ({t.tag}){{0}}, {given})"
+        store = f"storeup{real}512_mask((void *)p, x, {given})"
+    written = statement.format(t=t.tag, load=load, store=store, newline="\n")
+    return f"""\
+#elif defined({macro})
+typedef {element} lanes __attribute__((vector_size({t.bytes})));
+{written}"""
 
 
 def _abs(c: Asking, t: CType) -> Definition:
