@@ -150,7 +150,7 @@ class ExprPrinter:
             case Inverse():
                 return Text(f"1.0 / {self.names[e.extent]}", PRODUCT)
             case RandomRow():
-                seed, first = (self.placed(x, ()).text for x in (e.seed, e.first))
+                seed, first = (self.typed(x, ()).text for x in (e.seed, e.first))
                 multiple = e.multiple if isinstance(e.multiple, int) else self.names[e.multiple]
                 width = self.extent(frame[0])
                 return Text(f"rt.random_row({seed}, {first}, {width}, {multiple})")

@@ -188,3 +188,10 @@ program matmul(M, N, K; A: bf16[M, K], B: bf16[N, K]) -> C: f32[M, N]:
               if (C.k < K) & (C.i < M) & (C.j < N):
                 C[C.i, C.j] = C[C.i, C.j] + f32(A[C.i, C.k])*f32(B[C.j, C.k])
 """
+
+NOISE = """
+program noise(M; A: f32[M, 64]) -> D: f32[M, 64]:
+  gpu_block i in [0, M):
+    vectorized j in [0, 64):
+      D[i, j] = A[i, j] + random_uniform(263184130787:i64, i64(i*64 + j))
+"""

@@ -36,7 +36,7 @@ def test_softmax_loads_vectors() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["SCALE", "ROW_SUMS", "BLUR_AT_TILE", "CUMSUM", "ARGMAX", "HISTOGRAM"]
+    "name", ["SCALE", "ROW_SUMS", "BLUR_AT_TILE", "CUMSUM", "ARGMAX", "HISTOGRAM", "NOISE"]
 )
 def test_other_programs_compile(name: str) -> None:
     assert all(k.cubin for k in kernels(getattr(programs, name)).values())

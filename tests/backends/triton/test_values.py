@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from tensorlang.text.loop_ir import parse_program
 from tests.backends.triton import programs
-from tests.backends.triton.running import DEVICES, nan, run
+from tests.backends.triton.running import DEVICES, interpreted, nan, run
 
 SHAPES = [(5, 37), (1, 1), (4, 16), (0, 3)]
 
@@ -144,3 +145,11 @@ program p(M; A: f32[M]) -> D: f32[M, 5]:
     a, d = arrays.random(3), arrays.nan(3, 5)
     run(text, {"M": 3}, [a], [d])
     assert torch.equal(d, a[:, None] + torch.arange(5, device=arrays.device))
+
+
+def test_random_numbers_along_a_row_take_their_seed_from_the_definition(arrays: Arrays) -> None:
+    a, d = arrays.random(3, 64), arrays.nan(3, 64)
+    run(programs.NOISE, {"M": 3}, [a], [d])
+    wanted = np.full((3, 64), np.nan, np.float32)
+    interpreted(parse_program(programs.NOISE), {"M": 3}, [a.cpu().numpy()], [wanted])
+    assert np.array_equal(d.cpu().numpy(), wanted)
