@@ -251,7 +251,9 @@ Policy = Literal["evict_first", "evict_last", "streaming"]
 class Cache(Directive):
     """How caches treat loads of an Input, or loads and stores of a Func.
 
-    evict_first and streaming: it is used once; evict_last: it is used again and again.
+    evict_first and streaming: it is used once; evict_last: it is used again and again.  In C the
+    vectors of a Func that is "streaming" are stored past the caches where they are aligned to their
+    size: of use where the Func is larger than the last cache and its array has been used before.
     """
 
     keyword: ClassVar[str] = "cache"

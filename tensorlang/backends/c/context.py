@@ -89,6 +89,9 @@ class Unit:
     # Pointers that the function frees where it ends.
     freed_last: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     notes: list[str] = field(default_factory=list[str])
+    # Buffers that are to be stored past the caches, and those of which some vector was.
+    to_stream: frozenset[str] = frozenset()
+    streamed: set[str] = field(default_factory=set[str])
 
     def type_of(self, value: Value) -> str:
         """The C type that a variable for the value has."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tensorlang.backends.c.code import Code
 from tensorlang.backends.c.context import Scope, Unit
@@ -13,6 +14,7 @@ from tensorlang.backends.c.reuse import reuse_names
 from tensorlang.backends.c.sequence import map_sequence
 from tensorlang.backends.c.statements import Statements
 from tensorlang.backends.c.storage import Storage
+from tensorlang.backends.c.streaming import asked_to_stream, write_fence
 from tensorlang.backends.c.types import SCALARS, carried, stored
 from tensorlang.backends.c.vectorize import vectorize
 from tensorlang.backends.hints import ignored_hints
@@ -58,13 +60,12 @@ def translate(
         in_place: whether an output may be an Input as well.
     """
     program = replace(program, body=map_sequence(program.body, _shaped(machine)))
-    unit = Unit(Names(program), machine)
-    # Of alignment the allocations take care.
-    for note in ignored_hints(program, "c", lambda _, hint: hint.startswith(_USED)):
-        unit.note(note)
+    unit = Unit(Names(program), machine, to_stream=asked_to_stream(program))
     arguments = _Arguments(program, unit, contiguous, in_place=in_place)
     natural = frozenset(size.name for size in program.sizes)
     Statements(unit).write_all(program.body, Scope(natural=natural))
+    for note in ignored_hints(program, "c", partial(_uses, unit)):
+        unit.note(note)
     function = f"tensorlang_{unit.names.fresh(program.name)}"
     source = "\n".join(
         (
@@ -84,6 +85,11 @@ def _shaped(machine: Machine) -> Callable[[Stmt, Facts], Stmt]:
     return lambda stmt, facts: partition(vectorize(reuse_names(stmt), machine, facts), machine)
 
 
+def _uses(unit: Unit, name: str, hint: str) -> bool:
+    """Whether a hint was used; of alignment the allocations take care."""
+    return hint.startswith(_USED) or (hint == "cache" and name in unit.streamed)
+
+
 def _declarations(unit: Unit) -> str:
     """What is declared first, since a jump to the end must not pass over it."""
     pointers = "".join(f"    {t} *restrict {p} = NULL;\n" for t, p in unit.freed_last)
@@ -91,8 +97,13 @@ def _declarations(unit: Unit) -> str:
 
 
 def _end(unit: Unit) -> str:
-    frees = "".join(f"    free({pointer});\n" for _, pointer in reversed(unit.freed_last))
-    return ("end:\n" if frees else "") + frees + "    return status;\n}\n"
+    last = Code()
+    if unit.streamed:
+        write_fence(last)
+    for _, pointer in reversed(unit.freed_last):
+        last.line(f"free({pointer});")
+    last.line("return status;")
+    return ("end:\n" if unit.freed_last else "") + last.text() + "}\n"
 
 
 def _struct(fields: Sequence[tuple[str, str]]) -> str:

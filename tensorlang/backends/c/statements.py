@@ -14,6 +14,7 @@ from tensorlang.backends.c.register_tiles import tile_cells
 from tensorlang.backends.c.rewriting import otherwise, replace_names
 from tensorlang.backends.c.sequence import Opening, sequence_of
 from tensorlang.backends.c.stores import declare_cell, read_cell, write_cell, write_store
+from tensorlang.backends.c.streaming import write_fence
 from tensorlang.backends.c.types import SCALARS, carried, stored
 from tensorlang.ir.expr import Binary, Const, Expr, Name
 from tensorlang.ir.linear import to_expr, to_linear
@@ -141,9 +142,19 @@ class Statements:
                 "OpenMP; install it (libomp for clang) or another compiler"
             )
         else:
-            self._counted(loop, replace(scope, in_parallel=True), parallel=True)
+            self._in_threads(loop, replace(scope, in_parallel=True))
             return
         self._serial(loop, scope)
+
+    def _in_threads(self, loop: For, scope: Scope) -> None:
+        turns = f"schedule(dynamic{self._iterations_a_turn(loop, scope)})"
+        if not stores_to(self._unit.to_stream, loop):
+            self._counted(loop, scope, pragma=f"omp parallel for {turns}")
+            return
+        self._code.pragma("omp parallel")
+        with self._code.block():
+            self._counted(loop, scope, pragma=f"omp for nowait {turns}")
+            write_fence(self._code)
 
     def _serial(self, loop: For, scope: Scope) -> None:
         cells = cells_of(loop, scope, self._unit)
@@ -163,9 +174,7 @@ class Statements:
         for cell in held:
             write_cell(cell, scope, self._unit)
 
-    def _counted(
-        self, loop: For, scope: Scope, *, parallel: bool = False, shares: bool = False
-    ) -> None:
+    def _counted(self, loop: For, scope: Scope, *, pragma: str = "", shares: bool = False) -> None:
         name = self._unit.names[loop.var]
         end = to_expr(to_linear(loop.min) + to_linear(loop.extent))
         first, last = self._scalar(loop.min, scope), self._scalar(end, scope)
@@ -173,9 +182,8 @@ class Statements:
             bound = self._unit.names.fresh(f"{name}_end")
             self._code.line(f"const int64_t {bound} = {last};")
             last = bound
-        if parallel:
-            turn = self._iterations_a_turn(loop, scope)
-            self._code.pragma(f"omp parallel for schedule(dynamic{turn})")
+        if pragma:
+            self._code.pragma(pragma)
         low = range_over(loop.min, scope)[0]
         inside = scope.natural | {loop.var} if low is not None and low >= 0 else scope.natural
         with self._code.block(f"for (int64_t {name} = {first}; {name} < {last}; ++{name})"):

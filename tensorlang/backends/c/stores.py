@@ -107,7 +107,9 @@ class _Writer:
         prelude = self._unit.prelude
         at = address(self._storage.pointers[k], place)
         if mask is None:
-            store = prelude.helper("store", element.type)
+            streams = self._store.buffer in self._unit.to_stream
+            self._unit.streamed |= {self._store.buffer} if streams else set()
+            store = prelude.helper("stream" if streams else "store", element.type)
             self._unit.code.line(f"{store}({at}, {element.text});")
             return
         chosen = as_mask(widened(mask, element.type.lanes, prelude), element.type.bits, prelude)

@@ -10,7 +10,7 @@ from tensorlang.backends.c.prelude.floats import FLOATS
 from tensorlang.backends.c.prelude.functions import FUNCTIONS
 from tensorlang.backends.c.prelude.instructions import INSTRUCTIONS
 from tensorlang.backends.c.prelude.integers import INTEGERS
-from tensorlang.backends.c.prelude.memory import MEMORY
+from tensorlang.backends.c.prelude.memory import MEMORY, STREAMS
 from tensorlang.backends.c.prelude.narrow import NARROW
 from tensorlang.backends.c.prelude.powers import POWERS
 from tensorlang.backends.c.prelude.vector_functions import VECTOR_FUNCTIONS
@@ -19,7 +19,7 @@ from tensorlang.backends.c.types import SCALARS, CType
 from tensorlang.errors import InternalError
 
 _SCALAR: Table = {**INTEGERS, **FLOATS, **NARROW, **FUNCTIONS, **MEMORY}
-_VECTOR: Table = {**VECTORS, **INSTRUCTIONS, **F16_VECTORS, **VECTOR_FUNCTIONS, **POWERS}
+_VECTOR: Table = {**VECTORS, **INSTRUCTIONS, **F16_VECTORS, **VECTOR_FUNCTIONS, **POWERS, **STREAMS}
 
 _HEADERS = ("math.h", "stdbool.h", "stdint.h", "stdlib.h", "string.h")
 
