@@ -29,7 +29,7 @@ def _layer_norm(place: Place, m: int, n: int) -> Case:
         return functional.layer_norm(x, (n,), w, b, EPS)
 
     def derived() -> Any:
-        forward = normalization.layer_norm_kept(tl.bf16, tl.bf16, tl.bf16)
+        forward = normalization.layer_norm(tl.bf16, tl.bf16, tl.bf16, kept=True)
         return norm_gradients(forward, ["x", "weight", "bias"])
 
     def view(inputs: Sequence[Any]) -> Sequence[Any]:
@@ -46,7 +46,7 @@ def _rms_norm(place: Place, m: int, n: int) -> Case:
         return functional.rms_norm(x, (n,), w, EPS)
 
     def derived() -> Any:
-        return norm_gradients(normalization.rms_norm_kept(tl.bf16, tl.bf16), ["x", "weight"])
+        return norm_gradients(normalization.rms_norm(tl.bf16, tl.bf16, kept=True), ["x", "weight"])
 
     def view(inputs: Sequence[Any]) -> Sequence[Any]:
         x, w, slopes = inputs

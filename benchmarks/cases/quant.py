@@ -9,7 +9,8 @@ from torch.nn import functional
 import tensorlang as tl
 from benchmarks.case import Case, Place
 from benchmarks.contenders import compiled, copy_of, eager, ours
-from tensorlang.nn import quantized
+from tensorlang.nn import normalization, quantized
+from tensorlang.nn.quantized_rows import in_one_read
 
 EPS, LARGEST, LEAST, BLOCK = 1e-6, 448.0, 1e-12, 128
 
@@ -45,7 +46,7 @@ def _rms_norm(place: Place, m: int, n: int, block: int) -> Case:
     def rms_norm(x: Any, w: Any) -> Any:
         return _split(functional.rms_norm(x.float(), (n,), w.float(), EPS), block)
 
-    pipeline = quantized.rms_norm(tl.bf16, tl.bf16, None, out_dtype="f8e4m3")
+    pipeline = normalization.rms_norm(tl.bf16, tl.bf16, out_dtype="f8e4m3")
     name = f"rms_norm+quantize {m}x{n}"
     return _case(place, name, pipeline, rms_norm, (m, n), 1, block, rows=((n,),), eps=EPS)
 
@@ -75,7 +76,7 @@ def _case(
 
     def made() -> Any:
         sizes = {"M": m, "C": n // size, "T": size}
-        return pipeline, quantized.in_one_read(pipeline, "triton", sizes)
+        return pipeline, in_one_read(pipeline, "triton", sizes)
 
     def view(inputs: Any) -> Any:
         return [a.reshape(*a.shape[:-1], n // size, size) for a in inputs]

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tensorlang.algorithm import FuncRecord, reads_of
+from tensorlang.nn.quantized_rows import in_one_read
 from tensorlang.nn.schedules import rows
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
@@ -45,14 +46,18 @@ class Runs:
 
 
 def norm_rows(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
-    """Of a norm, `rows`, and with what it keeps one kernel; of its gradient on Triton, rows and
-    partial sums in one kernel.
+    """Of a norm, `rows`, or `in_one_read` of 8 bits, and with several outputs one kernel; of its
+    gradient on Triton, rows and partial sums in one kernel.
 
     None where a formula is as good.
     """
+    outputs = [name for name, _ in pipeline.algorithm.outputs]
+    if outputs[0] == "q":
+        return in_one_read(pipeline, target, sizes)
     if target != "triton":
         return rows(pipeline, target)
-    outputs = [name for name, _ in pipeline.algorithm.outputs]
+    if pipeline.algorithm.func(outputs[0]).dims != ("i", "j"):
+        return None
     if outputs[0] == "out" and 0 < sizes.get("N", 1) <= _LONGEST_ROW:
         return in_one_kernel(pipeline, sizes.get("N", 1)) if len(outputs) > 1 else None
     if "grad_x" not in outputs or not 0 < sizes.get("N", 1) <= _LONGEST_ROW:
@@ -72,7 +77,7 @@ def _reads_inputs(pipeline: Pipeline) -> bool:
 
 
 def in_one_kernel(pipeline: Pipeline, length: int) -> Schedule:
-    """blocks of i { statistics; out[i, :]; what is kept of i }"""
+    """blocks of i { statistics; out[i, :]; the sum with a residual; what is kept of i }"""
     schedule, funcs = Schedule(pipeline), {f.name: f for f in pipeline.algorithm.funcs}
     out, *kept = (name for name, _ in pipeline.algorithm.outputs)
     schedule[out].gpu_blocks("i").vectorize("j").gpu_warps(_warps_for(length))
@@ -81,7 +86,9 @@ def in_one_kernel(pipeline: Pipeline, length: int) -> Schedule:
         if not func.is_pure:
             _statistic(schedule, name, out, one, "i")
     for name in kept:
-        schedule[name].gpu_blocks("i")
+        stage = schedule[name].gpu_blocks("i")
+        if "j" in funcs[name].dims:
+            stage.vectorize("j")
         _cloned(schedule, name, funcs[name], one, "i")
         schedule[name].compute_with(out, "i")
     return schedule

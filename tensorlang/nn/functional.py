@@ -6,16 +6,14 @@ torch.compile.  What torch takes and these do not is refused by name.
 
 from typing import Any
 
-from tensorlang import arrays
 from tensorlang.nn import activation as _activation
 from tensorlang.nn import dropout as _dropout
 from tensorlang.nn import embedding as _embedding
 from tensorlang.nn import rotary as _rotary
-from tensorlang.nn import softmax as _softmax
 from tensorlang.nn.attention import kept_attention, masked_attention
 from tensorlang.nn.attention_backward import attention_gradients
 from tensorlang.nn.attention_schedules import attend
-from tensorlang.nn.functions.arguments import as_matrix, in_autocast, refused
+from tensorlang.nn.functions.arguments import in_autocast, refused
 from tensorlang.nn.functions.convolution import (
     BatchNorm,
     conv1d,
@@ -49,12 +47,15 @@ from tensorlang.nn.functions.pooling import (
     max_pool3d,
 )
 from tensorlang.nn.functions.quantized import (
+    batch_norm_quantized,
+    group_norm_quantized,
     layer_norm_quantized,
     pack_int4,
     quantize,
     rms_norm_quantized,
     scaled_mm,
     silu_mul_quantized,
+    softmax_quantized,
     weight_only_linear,
 )
 from tensorlang.nn.functions.reductions import (
@@ -72,7 +73,7 @@ from tensorlang.nn.functions.reductions import (
     sum,
     topk,
 )
-from tensorlang.nn.softmax_backward import softmax_gradients, softmax_rows
+from tensorlang.nn.functions.softmax import log_softmax, softmax
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
@@ -95,6 +96,7 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "batch_norm_quantized",
     "bmm",
     "conv1d",
     "conv2d",
@@ -111,6 +113,7 @@ __all__ = [
     "geglu",
     "gelu",
     "group_norm",
+    "group_norm_quantized",
     "grouped_mm",
     "instance_norm",
     "layer_norm",
@@ -134,6 +137,7 @@ __all__ = [
     "silu",
     "silu_mul_quantized",
     "softmax",
+    "softmax_quantized",
     "sum",
     "swiglu",
     "topk",
@@ -142,9 +146,6 @@ __all__ = [
 
 _activated = custom_op("tensorlang::activation", _activation.activation)
 _gated = custom_op("tensorlang::gate", _activation.gate)
-_soft_max = custom_op(
-    "tensorlang::softmax", _softmax.softmax, schedules=softmax_rows, derivative=softmax_gradients
-)
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
 _attention_op = custom_op("tensorlang::attention", masked_attention, schedules=attend)
@@ -185,20 +186,6 @@ def swiglu(input: Tensor, gate: Tensor) -> Tensor:
 def geglu(input: Tensor, gate: Tensor) -> Tensor:
     """gelu(x) * gate"""
     return _gated(input.reshape(-1), gate.reshape(-1), "gelu").reshape(input.shape)
-
-
-def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
-    """exp(x) / sum(exp(x)) along a dimension"""
-    return _normalized_exp(input, dim, dtype, False)
-
-
-def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
-    """x - log(sum(exp(x))) along a dimension"""
-    return _normalized_exp(input, dim, dtype, True)
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
@@ -327,13 +314,3 @@ def _as_heads(t: Tensor) -> Tensor:
 
 def _elementwise(x: Tensor, kind: str) -> Tensor:
     return _activated(x.reshape(-1), kind).reshape(x.shape)
-
-
-def _normalized_exp(x: Tensor, dim: int | None, dtype: Any, logarithm: bool) -> Tensor:
-    if dim is None:
-        dim = 0 if x.ndim in (0, 1, 3) else 1
-    x = in_autocast(x, torch.float32)
-    last = (x[None] if x.ndim == 0 else x).movedim(dim, -1)
-    known = "" if dtype is None else getattr(arrays.dtype_of_torch(dtype), "name", "")
-    made = _soft_max(as_matrix(last), logarithm, known)
-    return made.reshape(last.shape).movedim(-1, dim).reshape(x.shape)

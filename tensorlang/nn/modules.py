@@ -95,8 +95,11 @@ def _check_zeros(module: Any) -> None:
 class _BatchNorm:
     """What batch norms of all ranks share."""
 
-    def forward(self: Any, input: Tensor) -> Tensor:
-        """torch.nn.BatchNorm*d's: in training the running statistics move."""
+    def forward(self: Any, input: Tensor, residual: Tensor | None = None) -> Any:
+        """torch.nn.BatchNorm*d's: in training the running statistics move.
+
+        With a residual also the sum of both, which is normalised.
+        """
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         moves = self.training and self.track_running_stats
@@ -108,7 +111,7 @@ class _BatchNorm:
         kept = self.running_mean is not None and (moves or not of_batch)
         running = (self.running_mean, self.running_var) if kept else (None, None)
         how = (self.weight, self.bias, of_batch, momentum, self.eps)
-        return functional.batch_norm(input, *running, *how)
+        return functional.batch_norm(input, *running, *how, residual=residual)
 
 
 class BatchNorm1d(_BatchNorm, _nn.BatchNorm1d):
@@ -126,27 +129,28 @@ class BatchNorm3d(_BatchNorm, _nn.BatchNorm3d):
 class LayerNorm(_nn.LayerNorm):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions"""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """torch.nn.LayerNorm's."""
+    def forward(self, input: Tensor, residual: Tensor | None = None) -> Any:
+        """torch.nn.LayerNorm's; with a residual also the sum of both, which is normalised."""
         how = (self.normalized_shape, self.weight, self.bias, self.eps)
-        return functional.layer_norm(input, *how)
+        return functional.layer_norm(input, *how, residual=residual)
 
 
 class RMSNorm(_nn.RMSNorm):
     """x / sqrt(mean(x^2) + eps) * weight over the last dimensions"""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """torch.nn.RMSNorm's."""
-        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Any:
+        """torch.nn.RMSNorm's; with a residual also the sum of both, which is normalised."""
+        how = (self.normalized_shape, self.weight, self.eps)
+        return functional.rms_norm(x, *how, residual=residual)
 
 
 class GroupNorm(_nn.GroupNorm):
     """A norm of each group of channels"""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """torch.nn.GroupNorm's."""
+    def forward(self, input: Tensor, residual: Tensor | None = None) -> Any:
+        """torch.nn.GroupNorm's; with a residual also the sum of both, which is normalised."""
         how = (self.num_groups, self.weight, self.bias, self.eps)
-        return functional.group_norm(input, *how)
+        return functional.group_norm(input, *how, residual=residual)
 
 
 class Embedding(_nn.Embedding):

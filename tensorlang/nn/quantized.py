@@ -1,111 +1,39 @@
-"""Rows quantised to 8 bits as they are made, and matmuls of what was quantised.
+"""Values of 8 bits and matmuls of them; norms and softmax have theirs beside them.
 
-A row is (C blocks, T values); each block has its scale, so that one block a row is a scale a token:
-
-    top[i, c]  = max(|y[i, c, t]|, over=t)
-    scale[i, c] = top[i, c] / largest             q[i, c, t] = y[i, c, t] / scale[i, c], rounded
+A row is (C blocks, T values); each block has its scale, so that one block a row is a scale a token.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tensorlang.algorithm import reads_of
 from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
-from tensorlang.ir.expr import Expr, Operand, Param, Size, Var
-from tensorlang.ir.functions import abs, clamp, round, rsqrt, select
-from tensorlang.ir.types import DTYPES, DType, f8e5m2, f32, i8, i32
+from tensorlang.ir.expr import Expr, Operand, Size, Var
+from tensorlang.ir.functions import select
+from tensorlang.ir.types import DTYPES, DType, f32, i8, i32
 from tensorlang.nn.activation import quick_silu
 from tensorlang.nn.numbers import wide
+from tensorlang.nn.rows import BLOCKS, in_scaled_bytes
 from tensorlang.pipeline import Pipeline
-from tensorlang.reductions import max, sum
-from tensorlang.schedule import Schedule, Stage
+from tensorlang.reductions import sum
+from tensorlang.schedule import Schedule
 
 M, N, K, C, T = (Size(name) for name in "MNKCT")
 i, j, c, t = (Var(name) for name in "ijct")
-# A value y[i, c, t] of a row.
-Value = Callable[[Expr, Expr, Expr], Expr]
-# The least scale times the largest value: of a row of zeros.
-_LEAST = 1e-12
 
 
 def quantize(x: DType, *, out_dtype: str) -> Pipeline:
     """q and scale of x itself."""
     X = Input("x", x, [M, C, T])
-    return _quantized("quantize", [X], lambda i, c, t: f32(X[i, c, t]), out_dtype)
+    outputs = in_scaled_bytes(BLOCKS, f32(X[i, c, t]), out_dtype)
+    return Pipeline("quantize", inputs=[X], outputs=outputs)
 
 
 def silu_mul(x: DType, gate: DType, *, out_dtype: str) -> Pipeline:
     """q and scale of silu(x) * gate."""
     X, G = Input("x", x, [M, C, T]), Input("gate", gate, [M, C, T])
-    return _quantized(
-        "silu_mul", [X, G], lambda i, c, t: quick_silu(f32(X[i, c, t])) * f32(G[i, c, t]), out_dtype
-    )
-
-
-def rms_norm(x: DType, weight: DType, residual: DType | None, *, out_dtype: str) -> Pipeline:
-    """q and scale of h / sqrt(mean(h^2) + eps) * weight, where h = x + residual."""
-    X, W, eps = Input("x", x, [M, C, T]), Input("weight", weight, [C, T]), Param("eps", f32)
-    inputs, value = _with_residual([X, W], X, residual)
-    r, squares, rate = RDom("r", C, T), Func("squares"), Func("rate")
-    h = value(i, r[0], r[1])
-    squares[i] = sum(h * h, over=r)
-    rate[i] = rsqrt(squares[i] / f32(C * T) + eps)
-    return _quantized(
-        "rms_norm_quantized",
-        inputs,
-        lambda i, c, t: value(i, c, t) * rate[i] * f32(W[c, t]),
-        out_dtype,
-    )
-
-
-def layer_norm(
-    x: DType, weight: DType, bias: DType, residual: DType | None, *, out_dtype: str
-) -> Pipeline:
-    """q and scale of (h - mean) / sqrt(var + eps) * weight + bias, where h = x + residual."""
-    X, W, eps = Input("x", x, [M, C, T]), Input("weight", weight, [C, T]), Param("eps", f32)
-    shift = Input("bias", bias, [C, T])
-    inputs, value = _with_residual([X, W, shift], X, residual)
-    r, names = RDom("r", C, T), ["total", "mean", "squares", "rate"]
-    total, mean, squares, rate = map(Func, names)
-    total[i] = sum(value(i, r[0], r[1]), over=r)
-    mean[i] = total[i] / f32(C * T)
-    d = value(i, r[0], r[1]) - mean[i]
-    squares[i] = sum(d * d, over=r)
-    rate[i] = rsqrt(squares[i] / f32(C * T) + eps)
-
-    def normed(i: Expr, c: Expr, t: Expr) -> Expr:
-        return (value(i, c, t) - mean[i]) * rate[i] * f32(W[c, t]) + f32(shift[c, t])
-
-    return _quantized("layer_norm_quantized", inputs, normed, out_dtype)
-
-
-def _with_residual(
-    inputs: list[Input], x: Input, residual: DType | None
-) -> tuple[list[Input], Value]:
-    if residual is None:
-        return inputs, lambda i, c, t: f32(x[i, c, t])
-    inputs.append(Input("residual", residual, [M, C, T]))
-    more = inputs[-1]
-    return inputs, lambda i, c, t: f32(x[i, c, t]) + f32(more[i, c, t])
-
-
-def _quantized(name: str, inputs: list[Input], value: Value, out_dtype: str) -> Pipeline:
-    made, r = DTYPES[out_dtype], RDom("u", T)
-    largest = float(made.highest) if made.is_integer else _largest_float(made)
-    y, top, q, scale = Func("y"), Func("top"), Func("q"), Func("scale")
-    y[i, c, t] = value(i, c, t)
-    top[i, c] = max(abs(y[i, c, r]), over=r, initial=_LEAST)
-    scaled = y[i, c, t] * (largest / top[i, c])
-    if made.is_integer:
-        scaled = clamp(round(scaled), -largest, largest)
-    q[i, c, t] = made(scaled)
-    scale[i, c] = top[i, c] / largest
-    return Pipeline(name, inputs=inputs, outputs={q: [M, C, T], scale: [M, C]})
-
-
-def _largest_float(dtype: DType) -> float:
-    return 57344.0 if dtype is f8e5m2 else 448.0
+    value = quick_silu(f32(X[i, c, t])) * f32(G[i, c, t])
+    return Pipeline("silu_mul", inputs=[X, G], outputs=in_scaled_bytes(BLOCKS, value, out_dtype))
 
 
 def scaled_mm(
@@ -207,93 +135,6 @@ def weight_only(
         result = result + w(inputs[-1][j])
     out[i, j] = x(result)
     return Pipeline("weight_only", inputs=inputs, outputs={out: [M, N]})
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How rows are read.
-
-    Args:
-        rows: of a program.
-        warps: of a program.
-        stages: rows whose loads are in flight.
-        blocks: of a row that a program takes; 0: all.
-    """
-
-    rows: int
-    warps: int
-    stages: int = 1
-    blocks: int = 0
-
-
-def in_one_read(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
-    """On Triton each value is read once, by a program that makes its scale and its 8 bits.
-
-    Where nothing is summed over rows a program takes some blocks of one, else rows.  None where a
-    formula is as good: on C, and for rows that one program cannot hold.
-    """
-    block = sizes.get("T", 1)
-    row, whole = sizes.get("C", 1) * block, any(f.dims == ("i",) for f in pipeline.algorithm.funcs)
-    if target != "triton" or not 0 < row <= _LONGEST_ROW:
-        return None
-    if not whole and row > 2 * _TILE_OF_BLOCKS and 0 < block <= _TILE_OF_BLOCKS:
-        return read_by(pipeline, Reading(1, 4, blocks=_TILE_OF_BLOCKS // block))
-    return read_by(pipeline, Reading(1, _warps_for(row)))
-
-
-def read_by(pipeline: Pipeline, reading: Reading) -> Schedule:
-    """blocks p of rows { for rows { statistics; scales; values } }
-
-    Two outputs share no Func that is computed inside a loop, so what `scale` needs is a clone; the
-    backend finds that both compute the same.
-    """
-    schedule, funcs = Schedule(pipeline), {f.name: f for f in pipeline.algorithm.funcs}
-    at = "i"
-    for name in ("q", "scale"):
-        at = _read(schedule[name], reading)
-    schedule["q"].vectorize("t").gpu_warps(reading.warps)
-    if reading.stages > 1:
-        schedule["q"].pipeline(at, reading.stages)
-    inside = [(name, "q") for name, f in funcs.items() if not f.is_pure]
-    waiting = [(read, "scale") for read in reads_of(funcs["scale"]) & funcs.keys()]
-    while waiting:
-        name, consumer = waiting.pop()
-        clone = schedule[name].clone_in(consumer).name
-        if not funcs[name].is_pure:
-            inside.append((clone, "scale"))
-        reads = sorted(reads_of(funcs[name]) & funcs.keys() - {name})
-        waiting += [(read, clone) for read in reads]
-    for name, output in inside:
-        made = schedule[name].compute_at(output, at)
-        update = made.update(0)
-        for loop in (v for v in schedule.state.funcs[name].dims if v == "c"):
-            made.vectorize(loop)
-            update.vectorize(loop)
-        domain = schedule.state.funcs[name].definitions[1].domain
-        for loop in () if domain is None else domain.names:
-            update.vectorize(loop)
-    schedule["scale"].compute_with("q", at)
-    return schedule
-
-
-def _read(stage: Stage, reading: Reading) -> str:
-    """The loops over rows and blocks, and the name of the one in which a tile is made."""
-    if reading.blocks:
-        stage.split("c", "tile", "block", reading.blocks).gpu_blocks("i", "tile").vectorize("block")
-        return "tile"
-    if reading.rows > 1:
-        stage.split("i", "p", "row", reading.rows).gpu_blocks("p").vectorize("c")
-        return "row"
-    stage.gpu_blocks("i").vectorize("c")
-    return "i"
-
-
-# The longest row that a program holds; values of a tile of blocks.
-_LONGEST_ROW, _TILE_OF_BLOCKS = 32768, 2048
-
-
-def _warps_for(row: int) -> int:
-    return 4 if row <= 4096 else 8 if row <= 8192 else 16
 
 
 def tiles_of_groups(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tensorlang.algorithm import FuncRecord
+from tensorlang.algorithm import FuncRecord, reads_of
 from tensorlang.ir.expr import Expr, Size
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule, Stage
@@ -17,19 +17,27 @@ def rows(pipeline: Pipeline, target: str) -> Schedule | None:
 
     parallel i { for each reduction f[i] { for k by lanes: f.update }; for j by lanes: out[i, j] }
 
-    None where another formula is as good: on Triton, and where not every reduction is of a row.
+    Outputs beside the first, of Inputs alone, have their elements in the same loop over rows.  None
+    where another formula is as good: on Triton, and where not every reduction is of a row.
     """
     algorithm = pipeline.algorithm
-    if target != "c" or len(algorithm.outputs) != 1:
-        return None
-    ((name, shape),) = algorithm.outputs
+    (name, shape), *others = algorithm.outputs
     out = algorithm.func(name)
     reductions = [f for f in algorithm.funcs if not f.is_pure]
-    if len(shape) != 2 or not out.is_pure or not all(_is_of_row(f) for f in reductions):
+    if target != "c" or len(shape) != 2 or not out.is_pure:
+        return None
+    beside = [algorithm.func(other) for other, _ in others]
+    funcs = {f.name for f in algorithm.funcs}
+    if any(f.dims != out.dims or reads_of(f) & funcs for f in beside):
+        return None
+    if not all(_is_of_row(f) for f in reductions):
         return None
     schedule = Schedule(pipeline)
     row, column = out.dims
-    _lanes(schedule, schedule[name].parallel(row), name, 0, column)
+    for f in (out, *beside):
+        _lanes(schedule, schedule[f.name].parallel(row), f.name, 0, column)
+    for f in beside:
+        schedule[f.name].compute_with(name, row)
     for f in reversed(reductions):
         schedule[f.name].compute_at(name, row)
         domain = f.definitions[1].domain

@@ -9,26 +9,34 @@ from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Const, Expr, Operand
 from tensorlang.ir.functions import clamp, exp, exp2, fma, log, select
 from tensorlang.ir.types import DTYPES, DType, index
-from tensorlang.nn.numbers import M, N, i, j, over, wide
+from tensorlang.nn.numbers import M, N, i, over, wide
+from tensorlang.nn.rows import Source, rows_for
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import max, sum
 
 
-def softmax(x: DType, *, logarithm: bool, out_dtype: str) -> Pipeline:
-    """out[i, j] = exp(x[i, j]) / sum(exp(x[i, :])), or its logarithm
+def softmax(
+    x: DType, residual: DType | None = None, *, logarithm: bool, out_dtype: str
+) -> Pipeline:
+    """out[i, j] = exp(h[i, j]) / sum(exp(h[i, :])), or its logarithm, where h = x + residual
 
     The largest of a row is subtracted first, so that exp stays in range; it cancels.
+
+    Args: out_dtype: "" for that of x; of 8 bits: `q` and `scale`, as `tensorlang.nn.rows` has them.
     """
-    w, result = wide(x), DTYPES[out_dtype] if out_dtype else x
-    w = wide(result) if result.bits > w.bits else w
-    X, a, b = Input("x", x, [M, N]), over("a"), over("b")
-    top, total, out = Func("top"), Func("total"), Func("out")
-    top[i] = max(w(X[i, a]), over=a)
-    total[i] = sum(_power(w(X[i, b]), top[i], result), over=b)
-    z, power = w(X[i, j]) - top[i], _power(w(X[i, j]), top[i], result)
-    out[i, j] = result(z - log(total[i]) if logarithm else power / total[i])
+    source, result = Source(rows_for(out_dtype), x, residual), DTYPES[out_dtype or x.name]
+    row, w = source.rows.row, wide(result) if result.bits > wide(x).bits else wide(x)
+    top, total = Func("top"), Func("total")
+    (a, first), (b, second) = source.rows.over("a"), source.rows.over("b")
+    top[row] = max(w(source(first)), over=a)
+    total[row] = sum(_power(w(source(second)), top[row], result), over=b)
+    z = w(source())
+    if logarithm:
+        value = z - top[row] - log(total[row])
+    else:
+        value = _power(z, top[row], result) / total[row]
     name = "log_softmax" if logarithm else "softmax"
-    return Pipeline(name, inputs=[X], outputs={out: [M, N]})
+    return Pipeline(name, inputs=source.inputs, outputs=source.left(value, out_dtype))
 
 
 def _power(x: Expr, top: Expr, kept: DType) -> Expr:

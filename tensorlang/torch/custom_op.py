@@ -9,7 +9,7 @@ torch.compile and export see through it), and is differentiated by `tensorlang.a
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from tensorlang import arrays
 from tensorlang.autodiff import gradients
@@ -22,6 +22,8 @@ from tensorlang.torch.libraries import Tensor, torch
 from tensorlang.torch.shapes import shape_of, sizes_of
 
 Operator = Any
+# How many outputs an operator has, or a list of them.
+Count = int | Literal["list"]
 
 
 def custom_op(
@@ -30,7 +32,7 @@ def custom_op(
     *,
     schedules: Mapping[str, Schedule] | Scheduling | None = None,
     params: Mapping[str, type] | None = None,
-    outputs: int | None = None,
+    outputs: Count | None = None,
     autocast: Any = None,
     constant: Sequence[str] = (),
     derivative: Derivative | None = None,
@@ -49,7 +51,8 @@ def custom_op(
             take the values of Sizes as well (near ones share a schedule).  Where there is none a
             formula makes it, as for the gradients.
         params: name and type of the Params, where `what` is a function.
-        outputs: how many there are, where `what` is a function; by default one.
+        outputs: how many there are, where `what` is a function; by default one.  "list": as many
+            as each Pipeline has, as a list.
         autocast: the dtype to which torch.autocast converts the tensors.
         constant: Funcs on whose value nothing depends, as in `autodiff.gradients`.
         derivative: from a Pipeline and names of Inputs to the Pipeline of their gradients, in place
@@ -89,17 +92,16 @@ def _scheduling(
     return find
 
 
-def _forward(name: str, family: Family, count: int) -> Operator:
+def _forward(name: str, family: Family, count: Count) -> Operator:
     tensors = [f"Tensor{'?' if optional else ''} {t}" for t, optional in family.tensors]
-    results = ", ".join(["Tensor"] * count)
+    results = "Tensor[]" if count == "list" else ", ".join(["Tensor"] * count)
     schema = f"({', '.join([*tensors, *_scalar_schema(family)])}) -> ({results})"
 
     def run(*arguments: Any) -> Any:
         given, scalars = _split(family, arguments)
         pipeline = family.pipeline(family.key(given, scalars))
         present = [t for t in given if t is not None]
-        made = family.run(pipeline, present, family.param_values(scalars), {})
-        return made[0] if count == 1 else made
+        return _returned(family.run(pipeline, present, family.param_values(scalars), {}), count)
 
     def fake(*arguments: Any) -> Any:
         given, scalars = _split(family, arguments)
@@ -113,11 +115,18 @@ def _forward(name: str, family: Family, count: int) -> Operator:
             )
             for func, shape in algorithm.outputs
         )
-        return made[0] if count == 1 else made
+        return _returned(made, count)
 
     op = torch.library.custom_op(name, run, mutates_args=(), schema=schema)
     op.register_fake(fake)
     return op
+
+
+def _returned(made: tuple[Tensor, ...], count: Count) -> Any:
+    """The outputs as the schema says."""
+    if count == "list":
+        return list(made)
+    return made[0] if count == 1 else made
 
 
 def _scalar_schema(family: Family) -> list[str]:
@@ -152,7 +161,7 @@ def _backward(name: str, family: Family) -> Operator:
 
     def gradient(dtypes: str, wrt: str, scalars: Sequence[Any]) -> tuple[Key, Pipeline]:
         key = _dtypes_from(dtypes), family.constant_values(scalars)
-        return key, family.gradient(key, wrt)
+        return key, family.gradient(key, wrt)[0]
 
     def run(
         kept: list[Tensor],
@@ -201,7 +210,7 @@ def _dtypes_from(text: str) -> tuple[Any, ...]:
     return tuple(DTYPES[name] if name else None for name in text.split(","))
 
 
-def _differentiate(op: Operator, backward: Operator, family: Family, count: int) -> None:
+def _differentiate(op: Operator, backward: Operator, family: Family, count: Count) -> None:
     names = [name for name, _ in family.tensors]
 
     def wanted(given: Sequence[Tensor | None], needed: Sequence[bool]) -> str:
@@ -216,25 +225,32 @@ def _differentiate(op: Operator, backward: Operator, family: Family, count: int)
         ctx.sizes = [sizes[size.name] for size in algorithm.sizes]
         ctx.key, ctx.scalars = _dtypes_text(key), scalars
         ctx.wrt = wanted(given, ctx.needs_input_grad)
-        made = (output,) if count == 1 else output
-        results = dict(zip((func for func, _ in algorithm.outputs), made, strict=True))
-        read = set[str]()
+        read, ctx.places = set[str](), ()
         if ctx.wrt:
-            read = {a.name for a in family.gradient(key, ctx.wrt).algorithm.inputs}
+            gradient, ctx.places = family.gradient(key, ctx.wrt)
+            read = {a.name for a in gradient.algorithm.inputs}
         results = (output,) if count == 1 else output
         funcs = [func for func, _ in algorithm.outputs]
         named = [*zip(names, given, strict=True), *zip(funcs, results, strict=True)]
         ctx.save_for_backward(*(t for n, t in named if t is not None and n in read))
         ctx.sloped = [f"grad_{func}" in read for func in funcs]
+        ctx.like = [(t.shape, t.dtype) for t in results]
         kept = [t for t, sloped in zip(results, ctx.sloped, strict=True) if not sloped]
         if ctx.wrt and any(t.is_floating_point() for t in kept):
             # What is only kept for the gradient has none of its own.
             ctx.mark_non_differentiable(*kept)
             ctx.set_materialize_grads(False)
 
-    def differentiate(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        given = [g for g, sloped in zip(grads, ctx.sloped, strict=True) if sloped]
-        found = backward(list(ctx.saved_tensors), given, ctx.sizes, ctx.key, ctx.wrt, *ctx.scalars)
+    def differentiate(ctx: Any, *slopes: Any) -> tuple[Tensor | None, ...]:
+        grads = slopes[0] if count == "list" else slopes
+        one = next(g for g in grads if g is not None)
+        given = [
+            one.new_zeros(shape, dtype=dtype) if g is None else g
+            for g, sloped, (shape, dtype) in zip(grads, ctx.sloped, ctx.like, strict=True)
+            if sloped
+        ]
+        made = backward(list(ctx.saved_tensors), given, ctx.sizes, ctx.key, ctx.wrt, *ctx.scalars)
+        found = (made[place] for place in ctx.places)
         by_name = dict(zip(ctx.wrt.split(","), found, strict=True))
         return (*(by_name.get(name) for name in names), *[None] * len(family.scalars))
 

@@ -14,6 +14,7 @@ from tensorlang.kernel import Kernel
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 from tensorlang.torch.libraries import Tensor
+from tensorlang.torch.twins import without_twins
 
 # From a Pipeline and a target, and the values of Sizes where it takes three arguments.
 Scheduling = Callable[..., Schedule | None]
@@ -52,8 +53,8 @@ class Family:
     derivative: Derivative
     derived_as: Mapping[str, Any] = field(default_factory=dict[str, Any])
     made: dict[Key, Pipeline] = field(default_factory=dict[Key, Pipeline])
-    derived: dict[tuple[Key, str], Pipeline] = field(
-        default_factory=dict[tuple[Key, str], Pipeline]
+    derived: dict[tuple[Key, str], tuple[Pipeline, tuple[int, ...]]] = field(
+        default_factory=dict[tuple[Key, str], tuple[Pipeline, tuple[int, ...]]]
     )
     kernels: dict[tuple[Any, ...], Kernel] = field(default_factory=dict[tuple[Any, ...], Kernel])
 
@@ -78,13 +79,16 @@ class Family:
             self.made[key] = self.make(*key[0], **dict(zip(names, key[1], strict=True)))
         return self.made[key]
 
-    def gradient(self, key: Key, wrt: str) -> Pipeline:
-        """The gradient of that Pipeline with respect to Inputs, named with commas between."""
+    def gradient(self, key: Key, wrt: str) -> tuple[Pipeline, tuple[int, ...]]:
+        """The gradient of that Pipeline with respect to Inputs, named with commas between.
+
+        And which of its outputs that of each Input is: those that are the same are one.
+        """
         if (key, wrt) not in self.derived:
             names = [name for name, _ in self.constants]
             known = {**dict(zip(names, key[1], strict=True)), **self.derived_as}
             forward = self.pipeline((key[0], tuple(known[name] for name in names)))
-            self.derived[key, wrt] = self.derivative(forward, wrt.split(","))
+            self.derived[key, wrt] = without_twins(self.derivative(forward, wrt.split(",")))
         return self.derived[key, wrt]
 
     def param_values(self, scalars: Sequence[Any]) -> dict[str, Any]:

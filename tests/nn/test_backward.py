@@ -9,7 +9,7 @@ from tensorlang import Target, bf16, f32
 from tensorlang.nn.backward import norm_rows
 from tensorlang.nn.functions import normalization
 from tensorlang.nn.norm_gradients import norm_gradients
-from tensorlang.nn.normalization import layer_norm, layer_norm_kept, rms_norm, rms_norm_kept
+from tensorlang.nn.normalization import layer_norm, rms_norm
 from tensorlang.nn.softmax import softmax
 from tensorlang.nn.softmax_backward import softmax_gradients, softmax_rows
 
@@ -75,8 +75,8 @@ def test_a_norm_that_keeps_its_statistics_has_the_same_gradients(name, wrt):
     for tensor, label in zip(given, ("x", "weight", "bias"), strict=False):
         tensor.requires_grad_(wrt in (label, "all"))
     wanted = [t for t in given if t.requires_grad]
-    kept = getattr(normalization, f"_{name}_kept")
-    made = kept(*given, 1e-5)
+    op = getattr(normalization, f"{name}_op")
+    made = op(*given, None, True, "", 1e-5)
     assert [t.requires_grad for t in made] == [True] + [False] * (len(made) - 1)
     want = getattr(reference, name)(x, (33,), *given[1:], eps=1e-5)
     torch.testing.assert_close(made[0], want)
@@ -85,9 +85,9 @@ def test_a_norm_that_keeps_its_statistics_has_the_same_gradients(name, wrt):
         torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("make", [rms_norm_kept, layer_norm_kept])
+@pytest.mark.parametrize("make", [rms_norm, layer_norm])
 def test_what_a_norm_keeps_comes_from_the_kernel_that_makes_it(make):
-    forward = make(*[f32] * (3 if make is layer_norm_kept else 2))
+    forward = make(*[f32] * (3 if make is layer_norm else 2), kept=True)
     schedule = norm_rows(forward, "triton", {"M": 4, "N": 37})
     kernel = forward.compile(schedule, "triton")
     assert kernel.source.count("@triton.jit") == 1
@@ -102,7 +102,7 @@ def test_what_a_norm_keeps_comes_from_the_kernel_that_makes_it(make):
 
 
 def test_long_rows_leave_their_sums_to_a_kernel_that_reads_them_once_more():
-    forward = layer_norm_kept(bf16, bf16, bf16)
+    forward = layer_norm(bf16, bf16, bf16, kept=True)
     one = norm_gradients(forward, ["x", "weight", "bias"])
     schedule = norm_rows(one, "triton", {"M": 64, "N": 16384})
     source = one.compile(schedule, Target("triton", arch="sm_90")).source

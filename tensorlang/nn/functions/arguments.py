@@ -16,7 +16,7 @@ def as_matrix(x: Tensor) -> Tensor:
 
 def as_rows(
     name: str, x: Tensor, normalized_shape: Sequence[int], *rest: Tensor | None
-) -> list[Tensor | None]:
+) -> list[Any]:
     """The last dimensions as one, of x and of what is as large as they are."""
     last = tuple(normalized_shape)
     if tuple(x.shape[x.ndim - len(last) :]) != last:

@@ -2,26 +2,31 @@
 linear in a float: the input and the scale of a weight-only matmul.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from tensorlang import arrays
 from tensorlang.nn import quantized as _quantized
-from tensorlang.nn.functions.arguments import as_matrix, refused
-from tensorlang.nn.quantized import in_one_read, tiles_of_groups
+from tensorlang.nn.functions.arguments import as_matrix, in_autocast, refused
+from tensorlang.nn.functions.normalization import (
+    as_before,
+    batch_normed,
+    by_group,
+    group_norm_op,
+    layer_norm_op,
+    like,
+    rms_norm_op,
+)
+from tensorlang.nn.functions.softmax import softmax_op
+from tensorlang.nn.quantized import tiles_of_groups
+from tensorlang.nn.quantized_rows import in_one_read
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
-_EPS: dict[str, type] = {"eps": float}
-
-
-def _operator(name: str, what: Any, **how: Any) -> Any:
-    return custom_op(f"tensorlang::{name}", what, outputs=2, schedules=in_one_read, **how)
-
-
-_quantize = _operator("quantize", _quantized.quantize)
-_silu_mul = _operator("silu_mul_quantized", _quantized.silu_mul)
-_rms_norm = _operator("rms_norm_quantized", _quantized.rms_norm, params=_EPS)
-_layer_norm = _operator("layer_norm_quantized", _quantized.layer_norm, params=_EPS)
+_quantize = custom_op("tensorlang::quantize", _quantized.quantize, outputs=2, schedules=in_one_read)
+_silu_mul = custom_op(
+    "tensorlang::silu_mul_quantized", _quantized.silu_mul, outputs=2, schedules=in_one_read
+)
 _scaled_mm = custom_op("tensorlang::scaled_mm", _quantized.scaled_mm)
 _block_scaled = custom_op(
     "tensorlang::block_scaled_mm", _quantized.block_scaled_mm, schedules=tiles_of_groups
@@ -29,7 +34,8 @@ _block_scaled = custom_op(
 _weight_only = custom_op(
     "tensorlang::weight_only", _quantized.weight_only, schedules=tiles_of_groups
 )
-Quantized = tuple[Tensor, Tensor]
+# Values of 8 bits and their scales; of a norm with a residual also x + residual.
+Quantized = tuple[Tensor, ...]
 
 
 def quantize(x: Tensor, *, dtype: Any = None, block: int = 0) -> Quantized:
@@ -39,17 +45,35 @@ def quantize(x: Tensor, *, dtype: Any = None, block: int = 0) -> Quantized:
         dtype: torch.float8_e4m3fn (the default), float8_e5m2 or int8.
         block: how many values of a row share a scale; 0: a row has one.
     """
-    return _apart(x, (_in_blocks(x, block),), _quantize, dtype)
+    return _apart(x, _quantize(_in_blocks(x, block), _made(dtype)))
 
 
 def silu_mul_quantized(x: Tensor, gate: Tensor, *, dtype: Any = None, block: int = 0) -> Quantized:
     """silu(x) * gate as `quantize` gives it, in one kernel"""
-    return _apart(x, (_in_blocks(x, block), _in_blocks(gate, block)), _silu_mul, dtype)
+    return _apart(x, _silu_mul(_in_blocks(x, block), _in_blocks(gate, block), _made(dtype)))
+
+
+def softmax_quantized(
+    x: Tensor,
+    dim: int = -1,
+    *,
+    logarithm: bool = False,
+    residual: Tensor | None = None,
+    dtype: Any = None,
+    block: int = 0,
+) -> Quantized:
+    """softmax(x + residual), or its logarithm, as `quantize` gives it along `dim`, in one kernel"""
+    last = x.movedim(dim, -1)
+    rows = _in_blocks(last, block)
+    more = like(residual, x, x.shape)
+    more = None if more is None else more.movedim(dim, -1).reshape(rows.shape).detach()
+    made = _apart(last, softmax_op(rows, more, logarithm, _made(dtype)))
+    return tuple(t.movedim(-1, dim) for t in made)
 
 
 def rms_norm_quantized(
     x: Tensor,
-    weight: Tensor,
+    weight: Tensor | None,
     eps: float = 1e-6,
     *,
     residual: Tensor | None = None,
@@ -57,15 +81,13 @@ def rms_norm_quantized(
     block: int = 0,
 ) -> Quantized:
     """rms_norm(x + residual) over the last dimension as `quantize` gives it, in one kernel"""
-    rows = _in_blocks(x, block)
-    more = None if residual is None else _in_blocks(residual, block)
-    return _apart(x, (rows, weight.reshape(rows.shape[1:]), more), _rms_norm, dtype, float(eps))
+    return _rows(rms_norm_op, x, (weight,), residual, dtype, block, eps)
 
 
 def layer_norm_quantized(
     x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
     eps: float = 1e-5,
     *,
     residual: Tensor | None = None,
@@ -73,10 +95,64 @@ def layer_norm_quantized(
     block: int = 0,
 ) -> Quantized:
     """layer_norm(x + residual) over the last dimension as `quantize` gives it, in one kernel"""
+    return _rows(layer_norm_op, x, (weight, bias), residual, dtype, block, eps)
+
+
+def group_norm_quantized(
+    x: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *,
+    residual: Tensor | None = None,
+    dtype: Any = None,
+) -> Quantized:
+    """group_norm(x + residual) as 8 bits, with a scale for each group: (batch, groups)"""
+    x = in_autocast(x, torch.float32)
+    given = (
+        None if t is None else t.detach() for t in by_group(x, num_groups, weight, bias, residual)
+    )
+    q, scale, *rest = group_norm_op(*given, _made(dtype), float(eps))
+    return q.reshape(x.shape), scale, *(t.reshape(x.shape) for t in rest)
+
+
+def batch_norm_quantized(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    *,
+    residual: Tensor | None = None,
+    dtype: Any = None,
+) -> Quantized:
+    """batch_norm(x + residual) as 8 bits, with a scale for each channel: (channels,)"""
+    how = training, momentum, eps, _made(dtype)
+    with torch.no_grad():
+        given = running_mean, running_var, weight, bias
+        (q, scale, *rest), last = batch_normed(x, residual, *given, *how)
+        return as_before(q, x, last), scale, *(as_before(t, x, last) for t in rest)
+
+
+def _rows(
+    op: Any,
+    x: Tensor,
+    weights: Sequence[Tensor | None],
+    residual: Tensor | None,
+    dtype: Any,
+    block: int,
+    eps: float,
+) -> Quantized:
+    """A norm of the last dimension."""
     rows = _in_blocks(x, block)
-    more = None if residual is None else _in_blocks(residual, block)
-    given = (rows, weight.reshape(rows.shape[1:]), bias.reshape(rows.shape[1:]), more)
-    return _apart(x, given, _layer_norm, dtype, float(eps))
+    given = (None if w is None else w.detach().reshape(rows.shape[1:]) for w in weights)
+    more = like(residual, x, rows.shape)
+    more = None if more is None else more.detach()
+    return _apart(x, op(rows, *given, more, False, _made(dtype), float(eps)))
 
 
 def scaled_mm(
@@ -157,9 +233,19 @@ def _in_blocks(x: Tensor, block: int) -> Tensor:
     return flat.reshape(flat.shape[0], flat.shape[1] // max(size, 1), size)
 
 
-def _apart(x: Tensor, given: tuple[Any, ...], op: Any, dtype: Any, *rest: Any) -> Quantized:
-    q, scale = op(*given, _name(dtype or torch.float8_e4m3fn), *rest)
-    return q.reshape(x.shape), scale.reshape(*x.shape[:-1], scale.shape[1])
+def _apart(x: Tensor, made: Sequence[Tensor]) -> Quantized:
+    """q, scale, and what else there is, in the shape of x."""
+    q, scale, *rest = made
+    shapes = (t.reshape(x.shape) for t in rest)
+    return q.reshape(x.shape), scale.reshape(*x.shape[:-1], scale.shape[1]), *shapes
+
+
+def _made(dtype: Any) -> str:
+    """The name of the dtype that values leave in.  Raises: DefinitionError: not-supported."""
+    given = dtype or torch.float8_e4m3fn
+    if given not in (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8):
+        raise refused("quantisation", f"dtype={given}", "float8_e4m3fn, float8_e5m2 or int8")
+    return _name(given)
 
 
 def _name(dtype: Any) -> str:
