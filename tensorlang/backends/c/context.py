@@ -89,6 +89,8 @@ class Unit:
     # Pointers that the function frees where it ends.
     freed_last: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     notes: list[str] = field(default_factory=list[str])
+    # The variable that says how many threads a parallel loop may have; "" where there is none.
+    threads: str = ""
     # Buffers that are to be stored past the caches, and those of which some vector was.
     to_stream: frozenset[str] = frozenset()
     streamed: set[str] = field(default_factory=set[str])

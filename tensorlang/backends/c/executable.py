@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tensorlang.backends.c.addresses import address_of
+from tensorlang.backends.c.calls import IN_FLIGHT
 from tensorlang.backends.c.compiler import Function, load
 from tensorlang.backends.c.program import OUT_OF_MEMORY, Translation, translate
 from tensorlang.backends.c.toolchain import Toolchain
@@ -29,7 +30,7 @@ class CExecutable:
         self._bytes = [stored(dtype).bits // 8 for b in buffers for dtype in b.dtypes]
         self._pack_pointers = struct.Struct(f"={len(self._bytes)}Q").pack
         floats = "".join(_format(param.dtype) for param in program.params)
-        self._pack_scalars = struct.Struct(f"={len(program.sizes)}q{floats}").pack
+        self._pack_scalars = struct.Struct(f"={len(program.sizes)}q{floats}q").pack
         self._sizes = [size.name for size in program.sizes]
         self._params = [(param.name, param.dtype) for param in program.params]
         self._layouts: dict[tuple[_Layout, bool], _Plan] = {}
@@ -76,7 +77,12 @@ class CExecutable:
         scalars: list[Any] = [sizes[name] for name in self._sizes]
         scalars += [convert(params[name], dtype) for name, dtype in self._params]
         pointers = self._pack_pointers(*addresses)
-        status = function(pointers + strides + self._pack_scalars(*scalars))
+        IN_FLIGHT.append(None)
+        try:
+            scalars.append(len(IN_FLIGHT))
+            status = function(pointers + strides + self._pack_scalars(*scalars))
+        finally:
+            IN_FLIGHT.pop()
         if status == OUT_OF_MEMORY:
             raise MemoryError(f"{self._program.name}: no memory for a workspace")
         if status:

@@ -134,7 +134,8 @@ class Statements:
         if scope.in_parallel:
             self._unit.note(
                 f"the {loop.kind.value} loop '{loop.var}' runs serially: it stands inside another "
-                "that is parallel; fuse the two for more parallelism"
+                "that is parallel, and not directly, or its bounds differ there; fuse the two for "
+                "more parallelism"
             )
         elif not self._unit.machine.has_openmp:
             self._unit.note(
@@ -147,11 +148,13 @@ class Statements:
         self._serial(loop, scope)
 
     def _in_threads(self, loop: For, scope: Scope) -> None:
+        self._unit.threads = self._unit.threads or self._unit.names.fresh("threads")
+        team = f"num_threads({self._unit.threads})"
         turns = f"schedule(dynamic{self._iterations_a_turn(loop, scope)})"
         if not stores_to(self._unit.to_stream, loop):
-            self._counted(loop, scope, pragma=f"omp parallel for {turns}")
+            self._counted(loop, scope, pragma=f"omp parallel for {team} {turns}")
             return
-        self._code.pragma("omp parallel")
+        self._code.pragma(f"omp parallel {team}")
         with self._code.block():
             self._counted(loop, scope, pragma=f"omp for nowait {turns}")
             write_fence(self._code)

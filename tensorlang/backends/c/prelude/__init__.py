@@ -13,12 +13,13 @@ from tensorlang.backends.c.prelude.integers import INTEGERS
 from tensorlang.backends.c.prelude.memory import MEMORY, STREAMS
 from tensorlang.backends.c.prelude.narrow import NARROW
 from tensorlang.backends.c.prelude.powers import POWERS
+from tensorlang.backends.c.prelude.threads import THREADS
 from tensorlang.backends.c.prelude.vector_functions import VECTOR_FUNCTIONS
 from tensorlang.backends.c.prelude.vectors import VECTORS, division_by
 from tensorlang.backends.c.types import SCALARS, CType
 from tensorlang.errors import InternalError
 
-_SCALAR: Table = {**INTEGERS, **FLOATS, **NARROW, **FUNCTIONS, **MEMORY}
+_SCALAR: Table = {**INTEGERS, **FLOATS, **NARROW, **FUNCTIONS, **MEMORY, **THREADS}
 _VECTOR: Table = {**VECTORS, **INSTRUCTIONS, **F16_VECTORS, **VECTOR_FUNCTIONS, **POWERS, **STREAMS}
 
 _HEADERS = ("math.h", "stdbool.h", "stdint.h", "stdlib.h", "string.h")
