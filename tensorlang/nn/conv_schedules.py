@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from tensorlang.algorithm import FuncRecord
 from tensorlang.autoschedule.default import default_schedule
-from tensorlang.ir.expr import Const, Expr
+from tensorlang.ir.expr import Const
 from tensorlang.ir.types import f64
 from tensorlang.nn.conv_pixels import is_of_pixels, tiles_of_pixels
+from tensorlang.nn.schedules import domain_of, tiles_of_dots
 from tensorlang.pipeline import Pipeline
 from tensorlang.schedule import Schedule
 from tensorlang.target import Target
@@ -59,60 +59,20 @@ def implicit_matmul(
     for out, acc, channel in (("out", "acc", "o"), ("grad_x", "grad_padded", "c")):
         if out in funcs and acc in funcs:
             pixel = [v for v in funcs[acc].dims if v.startswith("p")][-1]
-            (depth,) = (n for n, _, e in _domain(funcs[acc]) if not isinstance(e, Const))
+            (depth,) = (n for n, _, e in domain_of(funcs[acc]) if not isinstance(e, Const))
             lanes = {pixel: _fit(known, f"H{pixel[1:]}", _PIXELS)}
             lanes[channel] = _fit(known, channel.upper(), _CHANNELS)
             reduced = _fit(known, "C" if channel == "o" else "O", _DEPTH)
-            _tiles(schedule, (out, acc), lanes, (depth, reduced))
+            tiles_of_dots(schedule, (out, acc), lanes, (depth, reduced))
     if "grad_weight_sum" in funcs:
         func = funcs["grad_weight_sum"]
         lanes = {"o": _fit(known, "O", _PIXELS), func.dims[2]: _fit(known, "C", _CHANNELS)}
         last = len(func.dims) - 4
-        depth = _domain(func)[-1][0], _fit(known, f"H{last}", _DEPTH)
-        _tiles(schedule, ("grad_weight", "grad_weight_sum"), lanes, depth)
+        depth = domain_of(func)[-1][0], _fit(known, f"H{last}", _DEPTH)
+        tiles_of_dots(schedule, ("grad_weight", "grad_weight_sum"), lanes, depth)
     return schedule
 
 
 def _fit(sizes: Mapping[str, int], name: str, most: int) -> int:
     """A power of two that holds a Size, as far as a tile is as large."""
     return max(_LEAST, min(most, 1 << max(sizes.get(name, most) - 1, 0).bit_length()))
-
-
-def _domain(func: FuncRecord) -> tuple[tuple[str, Expr, Expr], ...]:
-    domain = func.definitions[1].domain
-    return () if domain is None else domain.dims
-
-
-def _tiles(
-    schedule: Schedule, names: tuple[str, str], tile: Mapping[str, int], depth: tuple[str, int]
-) -> None:
-    """blocks of tiles of out { acc = 0; for all but depth { for slices of it: acc += dot }; out }
-
-    The rows of a matrix unit are 64: a dimension that is shorter becomes the columns.
-
-    Args:
-        names: of out, and of acc, which has the same dimensions.
-        tile: the extents of the two dimensions that are a tile.
-        depth: the reduced variable that is sliced, and how many of it a slice has.
-    """
-    out, acc = names
-    dims = schedule.state.funcs[acc].dims
-    own = dict(zip(dims, schedule.state.funcs[out].dims, strict=True))
-    lanes = sorted(tile, key=dims.index)
-    if tile[lanes[0]] < _PIXELS <= tile[lanes[1]]:
-        lanes.reverse()
-    stage, blocks = schedule[out], [own[v] for v in dims if v not in tile]
-    for v in lanes:
-        stage.split(own[v], f"{own[v]}_out", f"{own[v]}_in", tile[v])
-    inner = [f"{own[v]}_in" for v in lanes]
-    blocks += [f"{own[v]}_out" for v in sorted(lanes, key=dims.index)]
-    stage.reorder(*blocks, *inner).gpu_blocks(*blocks).gpu_warps(4)
-    made = schedule[acc].compute_at(out, blocks[-1])
-    made.reorder(*(v for v in dims if v not in tile), *lanes)
-    name, size = depth
-    update = made.update(0).split(name, f"{name}_out", f"{name}_in", size)
-    others = [n for n, _, _ in _domain(schedule.state.funcs[acc]) if n != name]
-    update.reorder(*others, f"{name}_out", *lanes, f"{name}_in").pipeline(f"{name}_out", 3)
-    for one, loops in ((stage, inner), (made, lanes), (update, [*lanes, f"{name}_in"])):
-        for loop in loops:
-            one.vectorize(loop)

@@ -6,13 +6,13 @@ torch.compile.  What torch takes and these do not is refused by name.
 
 from typing import Any
 
-from tensorlang.nn import activation as _activation
 from tensorlang.nn import dropout as _dropout
 from tensorlang.nn import embedding as _embedding
 from tensorlang.nn import rotary as _rotary
 from tensorlang.nn.attention import kept_attention, masked_attention
 from tensorlang.nn.attention_backward import attention_gradients
 from tensorlang.nn.attention_schedules import attend
+from tensorlang.nn.functions.activation import geglu, gelu, relu, silu, swiglu
 from tensorlang.nn.functions.arguments import in_autocast, refused
 from tensorlang.nn.functions.convolution import (
     BatchNorm,
@@ -144,8 +144,6 @@ __all__ = [
     "weight_only_linear",
 ]
 
-_activated = custom_op("tensorlang::activation", _activation.activation)
-_gated = custom_op("tensorlang::gate", _activation.gate)
 _embedding_op = custom_op("tensorlang::embedding", _embedding.embedding)
 _dropout_op = custom_op("tensorlang::dropout", _dropout.dropout, params={"p": float})
 _attention_op = custom_op("tensorlang::attention", masked_attention, schedules=attend)
@@ -158,34 +156,6 @@ _kept_attention_op = custom_op(
     derivative=attention_gradients,
 )
 _rope = custom_op("tensorlang::rope", _rotary.rope)
-
-
-def relu(input: Tensor) -> Tensor:
-    """max(x, 0)"""
-    return _elementwise(input, "relu")
-
-
-def silu(input: Tensor) -> Tensor:
-    """x * sigmoid(x)"""
-    return _elementwise(input, "silu")
-
-
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x * P(a standard normal number is at most x); approximate="tanh": to three digits."""
-    kinds = {"none": "gelu", "tanh": "gelu_tanh"}
-    if approximate not in kinds:
-        raise refused("gelu", f"approximate={approximate!r}", 'use "none" or "tanh"')
-    return _elementwise(input, kinds[approximate])
-
-
-def swiglu(input: Tensor, gate: Tensor) -> Tensor:
-    """silu(x) * gate"""
-    return _gated(input.reshape(-1), gate.reshape(-1), "silu").reshape(input.shape)
-
-
-def geglu(input: Tensor, gate: Tensor) -> Tensor:
-    """gelu(x) * gate"""
-    return _gated(input.reshape(-1), gate.reshape(-1), "gelu").reshape(input.shape)
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
@@ -310,7 +280,3 @@ def attention(
 def _as_heads(t: Tensor) -> Tensor:
     """At least a dimension of heads."""
     return t if t.ndim > 2 else t[None]
-
-
-def _elementwise(x: Tensor, kind: str) -> Tensor:
-    return _activated(x.reshape(-1), kind).reshape(x.shape)

@@ -1,15 +1,14 @@
-"""Matmuls with an epilogue, bias, activation, residual: of rows, of batches, and by groups."""
+"""Matmuls with an epilogue, bias, activation, residual: of rows and of batches."""
 
 from tensorlang.func import Func, Input
 from tensorlang.ir.expr import Size, Var
-from tensorlang.ir.functions import clamp
-from tensorlang.ir.types import DType, index
+from tensorlang.ir.types import DType
 from tensorlang.nn.activation import ACTIVATIONS
 from tensorlang.nn.numbers import K, M, N, i, j, over, wide
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import sum
 
-B, E = Size("B"), Size("E")
+B = Size("B")
 b = Var("b")
 
 
@@ -54,21 +53,3 @@ def bmm(
         value = value + w(inputs[-1][b, i, j])
     out[b, i, j] = x(value)
     return Pipeline("bmm", inputs=inputs, outputs={out: [B, M, N]})
-
-
-def grouped(x: DType, weight: DType, at: DType, bias: DType | None, *, activation: str) -> Pipeline:
-    """out[b, i, j] = activation(sum(x[b, i, k] * weight[at[b], k, j], over=k) + bias[at[b], j])
-
-    Block b of rows belongs to the group at[b] as a whole, so that a tile is one matmul.
-    """
-    w, k = wide(x), over("k", K)
-    X, W = Input("x", x, [B, M, K]), Input("weight", weight, [E, K, N])
-    A, product, out = Input("at", at, [B]), Func("product"), Func("out")
-    group = clamp(index(A[b]), 0, E - 1)
-    product[b, i, j] = sum(w(X[b, i, k]) * w(W[group, k, j]), over=k)
-    inputs, value = [X, W, A], product[b, i, j]
-    if bias is not None:
-        inputs.append(Input("bias", bias, [E, N]))
-        value = value + w(inputs[-1][group, j])
-    out[b, i, j] = x(ACTIVATIONS[activation](value))
-    return Pipeline("grouped", inputs=inputs, outputs={out: [B, M, N]})

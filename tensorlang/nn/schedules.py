@@ -193,3 +193,58 @@ _WARP, _LANES_OF_COLUMNS, _ROWS, _PARTS, _LONGEST_PART = 32, 256, 8, 64, 128
 
 def _name_of(e: Expr) -> str:
     return e.name if isinstance(e, Size) else ""
+
+
+def domain_of(func: FuncRecord) -> tuple[tuple[str, Expr, Expr], ...]:
+    """The variables that a reduction runs over, each with its first value and its extent."""
+    domain = func.definitions[1].domain
+    return () if domain is None else domain.dims
+
+
+# Rows of a matrix unit.
+_UNIT = 64
+
+
+def tiles_of_dots(
+    schedule: Schedule,
+    names: tuple[str, str],
+    tile: Mapping[str, int],
+    depth: tuple[str, int],
+    *,
+    warps: int = 4,
+) -> None:
+    """blocks of tiles of out { acc = 0; for all but depth { for slices of it: acc += dot }; out }
+
+    The rows of a matrix unit are 64: a dimension that is shorter becomes the columns.
+
+    Args:
+        names: of out, and of acc, which has the same dimensions.
+        tile: the extents of the two dimensions that are a tile.
+        depth: the reduced variable that is sliced, and how many of it a slice has; 0: all, and
+            slices are of the last of the others.
+        warps: of a program.
+    """
+    out, acc = names
+    dims = schedule.state.funcs[acc].dims
+    own = dict(zip(dims, schedule.state.funcs[out].dims, strict=True))
+    lanes = sorted(tile, key=dims.index)
+    if tile[lanes[0]] < _UNIT <= tile[lanes[1]]:
+        lanes.reverse()
+    stage, blocks = schedule[out], [own[v] for v in dims if v not in tile]
+    for v in lanes:
+        stage.split(own[v], f"{own[v]}_out", f"{own[v]}_in", tile[v])
+    inner = [f"{own[v]}_in" for v in lanes]
+    blocks += [f"{own[v]}_out" for v in sorted(lanes, key=dims.index)]
+    stage.reorder(*blocks, *inner).gpu_blocks(*blocks).gpu_warps(warps)
+    made = schedule[acc].compute_at(out, blocks[-1])
+    made.reorder(*(v for v in dims if v not in tile), *lanes)
+    name, size = depth
+    update = made.update(0)
+    others = [n for n, _, _ in domain_of(schedule.state.funcs[acc]) if n != name]
+    if size:
+        update.split(name, f"{name}_out", f"{name}_in", size)
+        name, others = f"{name}_in", [*others, f"{name}_out"]
+    update.reorder(*others, *lanes, name).pipeline(others[-1], 3)
+    for one, loops in ((stage, inner), (made, lanes), (update, [*lanes, name])):
+        for loop in loops:
+            one.vectorize(loop)

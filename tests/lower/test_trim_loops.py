@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tensorlang.ir.printer import print_expr
 from tensorlang.ir.stmt import For, If, Program, walk
 from tensorlang.lower.trim_loops import trim_loops
 from tensorlang.text.loop_ir import parse_program
@@ -32,6 +33,14 @@ program recovered(N; A: f32[N]) -> B: f32[N]:
       let v = o*4 + x
       if v < N:
         B[v] = A[v]
+"""
+RAGGED = """
+program ragged(M, N; length: i32[M], A: f32[M, N]) -> total: f32[M]:
+  for x in [0, M):
+    total[x] = 0.0:f32
+    {kind} y in [0, N):
+      if {guard}:
+        total[x] = total[x] + A[x, y]
 """
 
 
@@ -75,3 +84,30 @@ def test_programs_and_threads_are_trimmed_too(kind: str) -> None:
     assert guards(after) == 0
     (inner,) = (s for s in walk(after.body) if isinstance(s, For) and s.var == "x")
     assert str(inner.extent) != "4"
+
+
+@pytest.mark.parametrize("n", [0, 5])
+def test_what_is_read_ends_a_serial_loop(n: int) -> None:
+    before = parse_program(RAGGED.format(kind="for", guard="y < index(length[x])"))
+    after = trim_loops(before)
+    (loop,) = (s for s in walk(after.body) if isinstance(s, For) and s.var == "y")
+    assert loop.extent.reads == {"length"}
+    # Where no iteration would run, nothing is read for it.
+    (guard,) = (s for s in walk(after.body) if isinstance(s, If))
+    assert print_expr(guard.condition) == "1 <= N"
+    length, values = np.array([3, 0, 9, -2], np.int32), np.ones((4, n), np.float32)
+    assert np.array_equal(executed(before, length, values), executed(after, length, values))
+
+
+@pytest.mark.parametrize(
+    ("kind", "guard"),
+    [
+        ("parallel", "y < index(length[x])"),
+        ("for", "y < index(total[x])"),
+        ("for", "(0:i32 <= length[x]) & (y < index(length[index(length[x])]))"),
+    ],
+    ids=["threads", "written inside", "behind a guard"],
+)
+def test_a_bound_that_may_not_be_read_before_stays_a_guard(kind: str, guard: str) -> None:
+    before = parse_program(RAGGED.format(kind=kind, guard=guard))
+    assert trim_loops(before) is before

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch.nn import functional as reference
 
-from tensorlang import DefinitionError, Target, autoschedule, f16, i64
+from tensorlang import DefinitionError, Target, autoschedule, bf16, f16, f32, i64
+from tensorlang.autodiff import gradients
 from tensorlang.nn import functional as ours
-from tensorlang.nn.linear import bmm, grouped
+from tensorlang.nn.grouped import grouped, grouped_gradients, grouped_tiles
+from tensorlang.nn.linear import bmm
 from tests.nn.checks import check, draw
 
 pytestmark = pytest.mark.cc
@@ -52,6 +54,34 @@ def test_a_gpu_multiplies_tiles():
         schedule = autoschedule(pipeline, "triton", sizes)
         kernel = pipeline.compile(schedule, Target("triton", arch="sm_90"))
         assert "wgmma.mma_async" in kernel.ptx
+
+
+@pytest.mark.parametrize("wrt", [["x"], ["weight"], ["bias"], ["x", "weight", "bias"]])
+def test_the_gradients_of_groups_on_a_gpu(wrt):
+    """Groups 1 and 4 have no block; the values are those of the gradient that scatters."""
+    forward = grouped(f32, f32, i64, f32, activation="none")
+    one, exact = grouped_gradients(forward, wrt), gradients(forward, wrt)
+    x, w = draw(6, 8, 20, dtype=torch.float32), draw(5, 20, 18, dtype=torch.float32)
+    slopes = draw(6, 8, 18, dtype=torch.float32, seed=1)
+    given = {"x": x, "weight": w, "grad_out": slopes, "at": torch.tensor([0, 0, 2, 2, 2, 3])}
+    arrays = [given[a.name].detach() for a in one.algorithm.inputs]
+    sizes = {} if "weight" in [a.name for a in one.algorithm.inputs] else {"E": 5}
+    schedule = grouped_tiles(one, "triton", {"M": 8})
+    found = one.compile(schedule, "triton")(*arrays, sizes=sizes)
+    want = exact(*(given[a.name].detach() for a in exact.algorithm.inputs), sizes=sizes)
+    torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gpu_takes_the_blocks_of_a_group_and_no_others():
+    forward = grouped(bf16, bf16, i64, bf16, activation="none")
+    one = grouped_gradients(forward, ["x", "weight", "bias"])
+    schedule = grouped_tiles(one, "triton", {"M": 64})
+    kernel = one.compile(schedule, Target("triton", arch="sm_90"))
+    assert kernel.source.count("tl.dot") == 2
+    # The loops of grad_weight and grad_bias end where the blocks of the group do.
+    assert kernel.source.count("tl.range(0, rt.minimum(B, count.to(INDEX)), num_stages=3)") == 2
+    assert "atomic" not in kernel.source
+    assert "wgmma.mma_async" in kernel.ptx
 
 
 def test_what_does_not_fit_is_refused():

@@ -35,6 +35,11 @@ def in_autocast(x: Any, dtype: Any = None) -> Any:
     return x.to(torch.get_autocast_dtype(device) if dtype is None else dtype)
 
 
+def have_gradient(*tensors: Tensor | None) -> bool:
+    """Whether a gradient of one of them may be asked for."""
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
 def each(value: int | Sequence[int], rank: int) -> Ints:
     """One number a spatial dimension; a single one is for all."""
     numbers = (value,) if isinstance(value, int) else tuple(value)

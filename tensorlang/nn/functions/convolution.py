@@ -10,6 +10,7 @@ from tensorlang.nn.conv_schedules import conv_tiles, in_whole_rows
 from tensorlang.nn.functions.arguments import (
     as_batch,
     each,
+    have_gradient,
     in_autocast,
     is_channels_last,
     refused,
@@ -17,7 +18,7 @@ from tensorlang.nn.functions.arguments import (
 from tensorlang.nn.functions.normalization import affine_of, as_before, by_channel, channelwise
 from tensorlang.nn.windows import Windows
 from tensorlang.torch import custom_op
-from tensorlang.torch.libraries import Tensor, torch
+from tensorlang.torch.libraries import Tensor
 
 # Indices of places are affine, and so the gradients gathered; those of pixels are not.
 _conv_op = custom_op(
@@ -209,7 +210,7 @@ def _convolved(
     before, after = how.around(extent)
     scale, shift = (None, None) if norm is None else norm.factors()
     given = (bias, scale, shift, residual)
-    apart = _have_gradient(x, weight, *given) and (
+    apart = have_gradient(x, weight, *given) and (
         how.activation != "none" or any(t is not None for t in given)
     )
     fused = (None,) * 4 if apart else given
@@ -229,10 +230,6 @@ def _convolved(
         flat = channelwise(by_channel(made, last), bias, scale, shift, rest, how.activation)
         made = as_before(flat, made, last)
     return made if batched is x else made[0]
-
-
-def _have_gradient(*tensors: Tensor | None) -> bool:
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
 def _transposed(

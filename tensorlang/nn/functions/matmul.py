@@ -1,13 +1,20 @@
 """Matmuls with torch's arguments and an epilogue: linear, bmm, and by groups of rows."""
 
+from tensorlang.nn import grouped as _groups
 from tensorlang.nn import linear as _linear
-from tensorlang.nn.functions.arguments import as_matrix, in_autocast, refused
+from tensorlang.nn.functions.activation import activated
+from tensorlang.nn.functions.arguments import as_matrix, have_gradient, in_autocast, refused
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
 
 _linear_op = custom_op("tensorlang::linear", _linear.linear)
 _bmm_op = custom_op("tensorlang::bmm", _linear.bmm)
-_grouped_op = custom_op("tensorlang::grouped", _linear.grouped)
+_grouped_op = custom_op(
+    "tensorlang::grouped",
+    _groups.grouped,
+    schedules=_groups.grouped_tiles,
+    derivative=_groups.grouped_gradients,
+)
 # The rows of a block, all of one group: a tile on a GPU, and little to pad on a CPU.
 _BLOCK = {"cuda": 64, "cpu": 8}
 
@@ -64,7 +71,8 @@ def grouped_mm(
 ) -> Tensor:
     """activation(rows offs[e - 1], ..., offs[e] - 1 of a @ b[e] + bias[e]), for every group e
 
-    Each group is padded to whole blocks of rows, on the device: nothing waits for `offs`.
+    Each group is padded to whole blocks of rows, on the device: nothing waits for `offs`.  Where
+    gradients are asked for, the activation is an operator of its own.
 
     Args:
         mat_a: (rows, K).
@@ -92,8 +100,9 @@ def grouped_mm(
     place = torch.where(belongs, row - starts[group] + first[group], (total - 1) * block)
     padded = mat_a.new_zeros(total * block, mat_a.shape[1]).index_copy(0, place, mat_a)
     of_block = torch.searchsorted(blocks, torch.arange(total, device=ends.device), right=True)
-    made = _grouped_op(
-        padded.reshape(total, block, -1), mat_b, of_block.clamp(max=groups - 1), bias, activation
-    )
+    given = padded.reshape(total, block, -1), mat_b, of_block.clamp(max=groups - 1), bias
+    apart = have_gradient(mat_a, mat_b, bias) and activation != "none"
+    made = _grouped_op(*given, "none" if apart else activation)
     found = made.reshape(total * block, -1).index_select(0, place)
+    found = activated(found, activation) if apart else found
     return torch.where(belongs[:, None], found, 0)

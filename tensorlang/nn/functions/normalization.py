@@ -7,7 +7,13 @@ from typing import Any
 from tensorlang.nn import normalization as _norms
 from tensorlang.nn.backward import norm_rows
 from tensorlang.nn.channelwise import channelwise as _channelwise
-from tensorlang.nn.functions.arguments import as_rows, in_autocast, is_channels_last, refused
+from tensorlang.nn.functions.arguments import (
+    as_rows,
+    have_gradient,
+    in_autocast,
+    is_channels_last,
+    refused,
+)
 from tensorlang.nn.norm_gradients import norm_gradients
 from tensorlang.torch import custom_op
 from tensorlang.torch.libraries import Tensor, torch
@@ -78,11 +84,9 @@ def _with_sum(made: Sequence[Tensor], x: Tensor, residual: Tensor | None) -> Nor
     return out if residual is None else (out, made[1].reshape(x.shape))
 
 
-def _keeps(*tensors: Tensor | None) -> bool:
+def _keeps(x: Tensor, *rest: Tensor | None) -> bool:
     """Whether a gradient on a GPU will want the statistics of the rows."""
-    given = [t for t in tensors if t is not None]
-    wanted = torch.is_grad_enabled() and any(t.requires_grad for t in given)
-    return bool(wanted and given[0].is_cuda)
+    return bool(x.is_cuda and have_gradient(x, *rest))
 
 
 def batch_norm(
