@@ -16,6 +16,7 @@ from tensorlang.backends.c.types import CType
 pytestmark = pytest.mark.cc
 
 OPERATIONS = ("fma", "sqrt", "floor", "ceil", "rint", "abs", "load_where", "store_where", "stream")
+OPERATIONS += ("log", "sin", "erf", "pow")
 FLAGS = {
     "avx512": ("-mavx512f", "-mavx512dq"),
     "avx2": ("-mavx2", "-mfma"),

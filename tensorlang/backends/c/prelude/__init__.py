@@ -5,6 +5,7 @@ are written out; a vector one is either written out too, or made of the scalar o
 """
 
 from tensorlang.backends.c.prelude.definition import Definition, Table
+from tensorlang.backends.c.prelude.elementary import ELEMENTARY
 from tensorlang.backends.c.prelude.f16 import F16_VECTORS
 from tensorlang.backends.c.prelude.floats import FLOATS
 from tensorlang.backends.c.prelude.functions import FUNCTIONS
@@ -12,15 +13,13 @@ from tensorlang.backends.c.prelude.instructions import INSTRUCTIONS
 from tensorlang.backends.c.prelude.integers import INTEGERS
 from tensorlang.backends.c.prelude.memory import MEMORY, STREAMS
 from tensorlang.backends.c.prelude.narrow import NARROW
-from tensorlang.backends.c.prelude.powers import POWERS
 from tensorlang.backends.c.prelude.threads import THREADS
-from tensorlang.backends.c.prelude.vector_functions import VECTOR_FUNCTIONS
 from tensorlang.backends.c.prelude.vectors import VECTORS, division_by
 from tensorlang.backends.c.types import SCALARS, CType
 from tensorlang.errors import InternalError
 
 _SCALAR: Table = {**INTEGERS, **FLOATS, **NARROW, **FUNCTIONS, **MEMORY, **THREADS}
-_VECTOR: Table = {**VECTORS, **INSTRUCTIONS, **F16_VECTORS, **VECTOR_FUNCTIONS, **POWERS, **STREAMS}
+_VECTOR: Table = {**VECTORS, **INSTRUCTIONS, **F16_VECTORS, **ELEMENTARY, **STREAMS}
 
 _HEADERS = ("math.h", "stdbool.h", "stdint.h", "stdlib.h", "string.h")
 

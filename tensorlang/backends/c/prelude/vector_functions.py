@@ -1,13 +1,12 @@
-"""exp, log, sin, tanh, erf ... of vectors of f32: no call of libm inside a vector loop.
+"""exp, log, sin, tanh, erf ... of vectors of f32.
 
 Each reduces its argument to a small interval and evaluates there a polynomial, the minimax one for
 the relative error of the result (Remez; the coefficients are rounded to f32).  Errors stay below 2
-ulp; NaN, infinities, overflow and subnormal results are right.  Vectors of f64 go lane by lane.
+ulp; NaN, infinities, overflow and subnormal results are right.
 """
 
-from collections.abc import Callable, Sequence
-
-from tensorlang.backends.c.prelude.definition import Asking, Definition, Make, Table
+from tensorlang.backends.c.prelude.definition import Asking
+from tensorlang.backends.c.prelude.writer import Write, Writer
 from tensorlang.backends.c.types import CType
 
 _EXP = ("0x1.fffffcp-2f", "0x1.555492p-3f", "0x1.5558f2p-5f", "0x1.1239d4p-7f", "0x1.6a2446p-10f")
@@ -36,84 +35,44 @@ _LOG_ERFC = (
 )  # fmt: skip
 
 
-class Writer:
-    """The helpers that these functions are written with, for one vector type."""
+def _counted(w: Writer, x: str, factor: str) -> str:
+    """count = the integer nearest to x*factor, below 2^21 in size; biased = count + 254.
 
-    def __init__(self, c: Asking, t: CType) -> None:
-        self.f, self.i = c.type(t), c.type(t.mask)
-        self.fma, self.splat = c.helper("fma", t), c.helper("splat", t)
-        self.select, self.all = c.helper("select", t), c.helper("all", t.mask)
-        self.larger, self.smaller = c.helper("larger", t), c.helper("smaller", t)
-        self.rint, self.abs = c.helper("rint", t), c.helper("abs", t)
-        c.type(t.unsigned)
-
-    def polynomial(self, name: str, x: str, coefficients: Sequence[str]) -> str:
-        """name = c0 + x*(c1 + x*(c2 + ...))"""
-        lines = [f"{self.f} {name} = {self.splat}({coefficients[-1]});"]
-        lines += [
-            f"{name} = {self.fma}({name}, {x}, {self.splat}({c}));"
-            for c in reversed(coefficients[:-1])
-        ]
-        return "\n".join(lines)
-
-    def clamped(self, name: str, low: str, high: str) -> str:
-        """name held in [low, high]; NaN stays, since no bound wins against it."""
-        return f"""\
-{name} = {self.larger}({self.splat}({low}), {name});
-{name} = {self.smaller}({self.splat}({high}), {name});"""
-
-    def counted(self, x: str, factor: str) -> str:
-        """count = the integer nearest to x*factor, below 2^21 in size; biased = count + 254.
-
-        Adding 1.5 * 2^23 leaves no bits behind the point; what is added to it is in the lowest.
-        """
-        return f"""\
-const {self.f} shifted = {self.fma}({x}, {self.splat}({factor}), {self.splat}(12583166.0f));
-const {self.i} biased = ({self.i})shifted - 0x4b400000;
-const {self.f} count = shifted - 12583166.0f;"""
-
-    def scaled(self, value: str) -> str:
-        """value * 2^count in two steps, so that subnormal results are rounded once."""
-        return f"""\
-const {self.i} half = biased >> 1;
-return {value} * ({self.f})(half << 23) * ({self.f})((biased - half) << 23);"""
+    Adding 1.5 * 2^23 leaves no bits behind the point; what is added to it is in the lowest.
+    """
+    return f"""\
+const {w.f} shifted = {w.fma}({x}, {w.splat}({factor}), {w.splat}(12583166.0f));
+const {w.i} biased = ({w.i})shifted - 0x4b400000;
+const {w.f} count = shifted - 12583166.0f;"""
 
 
-def _of_f32(write: Callable[[Asking, CType, Writer], str], scalar: str) -> Make:
-    """The function for vectors of f32; of f64, the scalar one in every lane."""
-
-    def make(c: Asking, t: CType) -> Definition:
-        if t.element == "f32":
-            return Definition(t, ((t, "x"),), write(c, t, Writer(c, t)))
-        body = f"""\
-{t.tag} result;
-for (int l = 0; l < {t.lanes}; ++l) result[l] = {c.helper(scalar, t.scalar)}(x[l]);
-return result;"""
-        return Definition(t, ((t, "x"),), body)
-
-    return make
+def _scaled(w: Writer, value: str) -> str:
+    """value * 2^count in two steps, so that subnormal results are rounded once."""
+    return f"""\
+const {w.i} half = biased >> 1;
+return {value} * ({w.f})(half << 23) * ({w.f})((biased - half) << 23);"""
 
 
 def _exp(c: Asking, t: CType, w: Writer) -> str:
     """2^n * exp(r), x = n*log(2) + r, with log(2) in two parts of which the first is short."""
     return f"""\
 {w.clamped("x", "-104.0f", "89.0f")}
-{w.counted("x", "0x1.715476p+0f")}
+{_counted(w, "x", "0x1.715476p+0f")}
 {w.f} r = {w.fma}(count, {w.splat}(-0x1.62e000p-1f), x);
 r = {w.fma}(count, {w.splat}(-0x1.0bfbe8p-15f), r);
 {w.polynomial("p", "r", _EXP)}
 p = {w.fma}(r * r, p, r) + 1.0f;
-{w.scaled("p")}"""
+{_scaled(w, "p")}"""
 
 
 def _exp2(c: Asking, t: CType, w: Writer) -> str:
     return f"""\
 {w.clamped("x", "-151.0f", "129.0f")}
-{w.counted("x", "1.0f")}
+{_counted(w, "x", "1.0f")}
 const {w.f} r = x - count;
 {w.polynomial("p", "r", _EXP2)}
 p = {w.fma}(p, r, {w.splat}(1.0f));
-{w.scaled("p")}"""
+{_scaled(w, "p")}"""
 
 
 def taken_apart(w: Writer, x: str) -> str:
@@ -136,19 +95,10 @@ def _reduced_log(w: Writer) -> str:
 const {w.f} tail = f * f * {w.fma}(p, f, {w.splat}(-0.5f));"""
 
 
-def _with_edges(w: Writer, value: str) -> str:
-    """The value for numbers above 0; -inf at 0, NaN below, inf and NaN as they are."""
-    return f"""\
-{w.f} result = {value};
-result = {w.select}(({w.i})(x < INFINITY), result, x);
-result = {w.select}(({w.i})(x == 0.0f), {w.splat}(-INFINITY), result);
-return {w.select}(({w.i})(x < 0.0f), {w.splat}(NAN), result);"""
-
-
 def _log(c: Asking, t: CType, w: Writer) -> str:
     low = f"{w.fma}(count, {w.splat}(0x1.0bfbe8p-15f), tail)"
     value = f"{w.fma}(count, {w.splat}(0x1.62e000p-1f), f + {low})"
-    return f"{_reduced_log(w)}\n{_with_edges(w, value)}"
+    return f"{_reduced_log(w)}\n{w.with_edges(value)}"
 
 
 def _log2(c: Asking, t: CType, w: Writer) -> str:
@@ -157,23 +107,26 @@ def _log2(c: Asking, t: CType, w: Writer) -> str:
 {_reduced_log(w)}
 {w.f} low = {w.fma}(tail, {w.splat}(0x1.4ae0c0p-26f), f * 0x1.4ae0c0p-26f);
 low = {w.fma}(tail, {w.splat}(0x1.715476p+0f), low);
-{_with_edges(w, f"{w.fma}(f, {w.splat}(0x1.715476p+0f), low) + count")}"""
+{w.with_edges(f"{w.fma}(f, {w.splat}(0x1.715476p+0f), low) + count")}"""
 
 
-def _wave(function: str, shift: int) -> Make:
+def _wave(function: str, shift: int) -> Write:
     """sin(x + shift*pi/2): x less the nearest multiple of pi/2, and one of two polynomials."""
 
     def write(c: Asking, t: CType, w: Writer) -> str:
         scalar = c.helper(function, t.scalar)
+        # The sine has the sign of x, of 0 too.
+        wave = "wave" if shift else w.signed_by("wave")
         return f"""\
+const {w.f} size = {w.abs}(x);
 // Three parts of pi/2 reach this far; what is beyond goes one by one.
-if (!{w.all}(({w.i})({w.abs}(x) <= 30000.0f))) {{
+if (!{w.all}(({w.i})(size <= 30000.0f))) {{
     {w.f} result;
     for (int l = 0; l < {t.lanes}; ++l) result[l] = {scalar}(x[l]);
     return result;
 }}
-const {w.f} count = {w.rint}(x * 0x1.45f306p-1f);
-{w.f} r = {w.fma}(count, {w.splat}(-0x1.921fb6p+0f), x);
+const {w.f} count = {w.rint}(size * 0x1.45f306p-1f);
+{w.f} r = {w.fma}(count, {w.splat}(-0x1.921fb6p+0f), size);
 r = {w.fma}(count, {w.splat}(0x1.777a5cp-25f), r);
 r = {w.fma}(count, {w.splat}(0x1.ee59dap-50f), r);
 const {w.i} quadrant = __builtin_convertvector(count, {w.i}) + {shift};
@@ -183,14 +136,9 @@ const {w.f} sine = {w.fma}(p * z, r, r);
 {w.polynomial("q", "z", _COS)}
 const {w.f} cosine = {w.fma}(q, z * z, {w.fma}(z, {w.splat}(-0.5f), {w.splat}(1.0f)));
 const {w.f} wave = {w.select}(-(quadrant & 1), cosine, sine);
-return ({w.f})(({w.i})wave ^ (quadrant & 2) << 30);"""
+return ({w.f})(({w.i}){wave} ^ (quadrant & 2) << 30);"""
 
-    return _of_f32(write, function)
-
-
-def _signed(w: Writer, value: str) -> str:
-    """The size with the sign of x."""
-    return f"({w.f})(({w.i}){value} | (({w.i})x & INT32_MIN))"
+    return write
 
 
 def _tanh(c: Asking, t: CType, w: Writer) -> str:
@@ -199,9 +147,10 @@ def _tanh(c: Asking, t: CType, w: Writer) -> str:
     return f"""\
 const {w.f} size = {w.abs}(x), z = x * x;
 {w.polynomial("p", "z", _TANH)}
-const {w.f} near = {w.fma}(p * z, x, x);
+const {w.f} near = {w.fma}(p * z, size, size);
 const {w.f} far = 1.0f - 2.0f / ({exp}(size + size) + 1.0f);
-return {w.select}(({w.i})(size < 0.625f), near, {_signed(w, "far")});"""
+const {w.f} result = {w.select}(({w.i})(size < 0.625f), near, far);
+return {w.signed("result")};"""
 
 
 def _erf(c: Asking, t: CType, w: Writer) -> str:
@@ -216,28 +165,16 @@ const {w.f} s = at - 1.0f;
 {w.polynomial("q", "s", _LOG_ERFC)}
 const {w.f} far = 1.0f - {exp}(q);
 const {w.f} near = {w.fma}(p, x, x);
-return {w.select}(({w.i})(size < 1.0f), near, {_signed(w, "far")});"""
+return {w.select}(({w.i})(size < 1.0f), near, {w.signed("far")});"""
 
 
-def _sigmoid(c: Asking, t: CType, w: Writer) -> str:
-    exp = c.helper("exp", t)
-    return f"""\
-const {w.f} e = {exp}(-{w.abs}(x));
-const {w.f} above = {w.select}(({w.i})(x < 0.0f), e, {w.splat}(1.0f));
-return above / (1.0f + e);"""
-
-
-VECTOR_FUNCTIONS: Table = {
-    "exp": _of_f32(_exp, "exp"),
-    "exp2": _of_f32(_exp2, "exp2"),
-    "log": _of_f32(_log, "log"),
-    "log2": _of_f32(_log2, "log2"),
+F32_FUNCTIONS: dict[str, Write] = {
+    "exp": _exp,
+    "exp2": _exp2,
+    "log": _log,
+    "log2": _log2,
     "sin": _wave("sin", 0),
     "cos": _wave("cos", 1),
-    "tanh": _of_f32(_tanh, "tanh"),
-    "erf": _of_f32(_erf, "erf"),
-    "sigmoid": _of_f32(_sigmoid, "sigmoid"),
-    "approx.exp2": _of_f32(_exp2, "exp2"),
-    "approx.tanh": _of_f32(_tanh, "tanh"),
-    "approx.erf": _of_f32(_erf, "erf"),
+    "tanh": _tanh,
+    "erf": _erf,
 }
