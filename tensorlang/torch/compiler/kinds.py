@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from importlib import import_module
 from typing import Any
 
 from tensorlang.errors import TensorlangError
@@ -28,6 +29,8 @@ from tensorlang.torch.compiler.nodes import (
 )
 from tensorlang.torch.compiler.values import NoDefinitionError
 from tensorlang.torch.libraries import pytree, torch
+
+symbols: Any = import_module("torch.fx.experimental.symbolic_shapes")
 
 
 class Kind(Enum):
@@ -225,6 +228,8 @@ def _refusal(node: Node) -> str:
         return "its tensors are on several devices"
     if not devices or next(iter(devices)).type not in DEVICES:
         return f"nothing is compiled for {', '.join(map(str, devices)) or 'no device'}"
+    if any(symbols.free_unbacked_symbols(meta_of(n)) for n in (node, *arguments(node))):
+        return "it reads a number that only a run tells"
     if any(t.layout is not torch.strided or t.is_sparse for t in tensors):
         return "it has tensors that are not dense"
     try:

@@ -235,6 +235,47 @@ def test_a_number_has_no_dimension_to_reduce_or_to_flip():
     assert not compare(function, torch.tensor(1.5), torch.tensor(2.0), **REFERENCE).fallbacks
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i: (x * 2).select(0, i.item()) + 1,
+        lambda x, i: x.sin() + i.item(),
+        lambda x, i: torch.full((3, 4), x[0, 0].item()) * x + 1,
+        lambda x, i: x.sin() * torch.tensor(0.5, dtype=x.dtype).item() + 1,
+    ],
+    ids=["place", "term", "filled", "constant"],
+)
+def test_a_number_that_only_a_run_tells_is_read_where_it_is_used(function):
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        seen = compare(function, torch.randn(3, 4), torch.tensor(1), grad=False, **REFERENCE)
+    assert not seen.fallbacks
+    assert seen.regions == 1
+
+
+def test_an_extent_that_only_a_run_tells_is_left_to_torch():
+    def function(x, i):
+        n = i.item()
+        torch._check(n >= 0)
+        torch._check(n < 3)
+        return x.sin().narrow(0, 0, n) * 2
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        seen = compare(function, torch.randn(3, 4), torch.tensor(1), grad=False, **REFERENCE)
+    assert seen.fallbacks == [f"{name}: it reads a number that only a run tells"
+                              for name in ("slice", "mul")]  # fmt: skip
+
+
+def test_what_is_written_into_a_strided_part_is_no_operator_of_torchs():
+    def function(x):
+        y = x * 2
+        y[..., :1] = 0.5
+        y[1].copy_(x[0].double())
+        return y.sin()
+
+    assert not compare(function, torch.randn(3, 4), **REFERENCE).fallbacks
+
+
 def test_frozen_models_fold_batch_norms_and_follow_their_weights():
     layer = nn.Sequential(
         nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3)

@@ -404,6 +404,11 @@ def _convert(b: Builder, node: Node, x: Operand, *_: Any, **__: Any) -> Value:
     return b.define(node, body)
 
 
+def _copied(b: Builder, node: Node, _: Operand, source: Operand, *__: Any) -> Value:
+    """The elements of `source` in the shape and the dtype of what they are copied to."""
+    return _convert(b, node, source)
+
+
 _CHOICES: dict[Any, Rule] = {
     aten.where.self: _where,
     aten.where.ScalarOther: _where,
@@ -411,6 +416,7 @@ _CHOICES: dict[Any, Rule] = {
     aten.where.Scalar: _where,
     aten._to_copy.default: _convert,
     aten.clone.default: _convert,
+    aten.copy.default: _copied,
     aten.lift_fresh_copy.default: _convert,
     prims.convert_element_type.default: _convert,
 }

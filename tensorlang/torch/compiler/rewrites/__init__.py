@@ -11,12 +11,14 @@ from tensorlang.torch.compiler.rewrites.convolutions import fold_into_convolutio
 from tensorlang.torch.compiler.rewrites.creations import forget_shapes
 from tensorlang.torch.compiler.rewrites.dead_code import drop_dead_code
 from tensorlang.torch.compiler.rewrites.frozen import fold_constants
+from tensorlang.torch.compiler.rewrites.items import read_items
 from tensorlang.torch.compiler.rewrites.layout import choose_layout
 from tensorlang.torch.compiler.rewrites.products import merge_products
 from tensorlang.torch.compiler.rewrites.shared import share_subexpressions
 
 REWRITES: tuple[Callable[[Graph], None], ...] = (
     forget_shapes,
+    read_items,
     simplify_algebra,
     share_subexpressions,
     drop_dead_code,
