@@ -27,7 +27,7 @@ def find_again(
     for func in algorithm.funcs:
         if func.name not in groups.roots or func.dims or not _is_short(func, extents):
             continue
-        readers = _readers(algorithm, func.name, groups.inlined)
+        readers = readers_of(algorithm, func.name, groups.inlined)
         homes = [r for r, inside in kernels.items() if readers & {r, *inside}]
         if not homes or readers - {f for r in homes for f in (r, *kernels[r])}:
             continue
@@ -43,7 +43,7 @@ def _is_short(func: FuncRecord, extents: Extents) -> bool:
     return domain is not None and all(extents.of(n) <= _MOST for _, _, n in domain.dims[:1])
 
 
-def _readers(algorithm: Algorithm, name: str, inlined: set[str]) -> set[str]:
+def readers_of(algorithm: Algorithm, name: str, inlined: set[str]) -> set[str]:
     """The Funcs with loops that read a Func, through those that are inlined."""
     found: set[str] = set()
     stack = [name]

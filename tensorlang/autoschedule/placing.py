@@ -44,8 +44,12 @@ class Groups:
         return {name: home for name, home in self.inside.items() if home.root == root}
 
 
-def group_funcs(algorithm: Algorithm) -> Groups:
-    """A decision for every Func, consumers first."""
+def group_funcs(algorithm: Algorithm, together: Mapping[str, str] | None = None) -> Groups:
+    """A decision for every Func, consumers first.
+
+    Args: together: of outputs that are computed in the loops of another one, which.
+    """
+    leaders = together or {}
     groups = Groups()
     funcs = {f.name: f for f in algorithm.funcs}
     outputs = {name for name, _ in algorithm.outputs}
@@ -64,10 +68,10 @@ def group_funcs(algorithm: Algorithm) -> Groups:
             groups.inlined.add(name)
         elif is_recurrence(func):
             groups.roots.append(name)
-            home = _home(algorithm, funcs, groups, name)
+            home = _home(algorithm, groups, leaders, name)
             if home is not None:
                 groups.recurrences[name] = home
-        elif not func.is_pure and (home := _home(algorithm, funcs, groups, name)) is not None:
+        elif not func.is_pure and (home := _home(algorithm, groups, leaders, name)) is not None:
             groups.inside[name] = home
         else:
             groups.roots.append(name)
@@ -124,9 +128,10 @@ def _loads(consumer: FuncRecord, name: str) -> int:
 
 
 def _home(
-    algorithm: Algorithm, funcs: Mapping[str, FuncRecord], groups: Groups, name: str
+    algorithm: Algorithm, groups: Groups, leaders: Mapping[str, str], name: str
 ) -> Home | None:
     """The one root Func that reads `name` at its own point, through all that is between."""
+    funcs = {f.name: f for f in algorithm.funcs}
     found: dict[str, dict[int, str]] = {}
     stack = [(name, {k: k for k in range(len(funcs[name].dims))})]
     while stack:
@@ -140,7 +145,8 @@ def _home(
             if consumer in groups.inlined:
                 stack.append((consumer, here))
                 continue
-            home = groups.inside.get(consumer, Home(consumer, funcs[consumer].dims))
+            root = leaders.get(consumer, consumer)
+            home = groups.inside.get(consumer, Home(root, funcs[root].dims))
             names = found.setdefault(home.root, {})
             names.update({k: home.vars[at] for at, k in here.items()})
     if len(found) != 1:

@@ -26,6 +26,7 @@ from tensorlang.autoschedule.numbers import find_again
 from tensorlang.autoschedule.placing import Groups, Home, group_funcs
 from tensorlang.autoschedule.triton_columns import Columns
 from tensorlang.autoschedule.triton_matmul import Matmul, power_of_two
+from tensorlang.autoschedule.triton_outputs import join_outputs
 from tensorlang.autoschedule.triton_scan import (
     LONGEST_ROW,
     scan_shape,
@@ -51,14 +52,18 @@ _LONGEST_ROW = 32768
 def schedule_triton(algorithm: Algorithm, target: Target, sizes: Mapping[str, int]) -> Schedule:
     """The schedule; `sizes` are the Sizes that are known (others are taken for large)."""
     schedule = Schedule(algorithm)
-    groups = group_funcs(algorithm)
     extents = Extents(algorithm, sizes)
+    joined = join_outputs(schedule, extents)
+    groups = group_funcs(schedule.state.algorithm, joined.leaders)
     kernels = _Kernels(schedule, extents, target)
     vectors = {r: list(groups.members(r)) for r in groups.roots if kernels.is_of_vectors(r, groups)}
     find_again(schedule, groups, extents, vectors)
     for root in groups.roots:
         func = schedule.state.funcs[root]
-        if root in kernels.inside:
+        if root in kernels.inside or root in joined.leaders:
+            continue
+        if companions := joined.companions(root):
+            kernels.schedule_rows(func, groups, companions)
             continue
         if root not in kernels.extents.outputs:
             schedule[root].compute_root()
@@ -113,6 +118,16 @@ class _Kernels:
             schedule_scan(self.schedule, self.extents, func, scan)
         else:
             self._updates(func)
+
+    def schedule_rows(self, func: FuncRecord, groups: Groups, companions: Sequence[str]) -> None:
+        """A row a program, with other outputs of the same rows beside it."""
+        self._rows(func, groups.members(func.name))
+        *blocks, last = func.dims
+        for name in companions:
+            stage = self.schedule[name].gpu_blocks(*blocks)
+            if last in self.schedule.state.funcs[name].dims:
+                stage.vectorize(last)
+            stage.compute_with(func.name, blocks[-1])
 
     def _scan_inside(self, func: FuncRecord, groups: Groups) -> bool:
         """A row a program, with the one scan that is read there, where registers hold it."""
@@ -231,7 +246,7 @@ class _Kernels:
         for func in sorted(self._points, key=lambda f: order.get(f.name, -1)):
             if func.name not in outputs or not func.dims:
                 continue
-            read = sources_of(self.schedule.algorithm, func.name)
+            read = sources_of(self.schedule.state.algorithm, func.name)
             key = outputs[func.name], func.dims
             leader, known = first.setdefault(key, (func, read))
             if leader is not func and read & known and not read & set(outputs):

@@ -225,6 +225,68 @@ def test_outputs_of_one_shape_are_computed_side_by_side() -> None:
     assert_equivalent(pipeline, schedule, "triton", given)
 
 
+def test_an_output_that_another_is_made_of_is_read_from_no_memory() -> None:
+    """As what a gradient keeps of an activation."""
+    x, y, f, g = Input("X", f32, [M, N]), Input("Y", f32, [N]), Func("f"), Func("g")
+    f[i, j] = x[i, j] + y[j]
+    g[i, j] = exp(f[i, j]) * f[i, j]
+    pipeline = Pipeline("kept", inputs=[x, y], outputs={f: [M, N], g: [M, N]})
+    schedule = autoschedule(pipeline, SM_90)
+    source = pipeline.compile(schedule, SM_90).source
+    assert source.count("@triton.jit") == 1
+    assert source.count("tl.load(") == 2
+    random = np.random.default_rng(7)
+    given = [random.standard_normal(shape).astype(np.float32) for shape in ((5, 70), (70,))]
+    assert_equivalent(pipeline, schedule, "triton", given)
+
+
+def norm_and_what_it_keeps(rows: Size, columns: Size) -> Pipeline:
+    """h = x + residual; its layer_norm; the mean and the level of each row."""
+    x, y, w = Input("X", f32, [rows, columns]), Input("Y", f32, [rows, columns]), Func("W")
+    h, mean, level, out = Func("h"), Func("mean"), Func("level"), Func("out")
+    total, square = Func("total"), Func("square")
+    r, q, n = RDom("r", columns), RDom("q", columns), f32(columns)
+    w[j] = f32(j)
+    h[i, j] = x[i, j] + y[i, j]
+    total[i] = sum(h[i, r], over=r)
+    mean[i] = total[i] / n
+    square[i] = sum((h[i, q] - mean[i]) * (h[i, q] - mean[i]), over=q)
+    level[i] = rsqrt(square[i] / n + 1e-5)
+    out[i, j] = (h[i, j] - mean[i]) * level[i] * w[j]
+    outputs = {h: [rows, columns], mean: [rows], out: [rows, columns], level: [rows]}
+    return Pipeline("norm", inputs=[x, y], outputs=outputs)
+
+
+def test_a_sum_its_norm_and_the_statistics_are_one_kernel_that_reads_once() -> None:
+    pipeline = norm_and_what_it_keeps(M, N)
+    schedule = autoschedule(pipeline, SM_90, {"M": 2048, "N": 4096})
+    source = pipeline.compile(schedule, SM_90).source
+    assert source.count("@triton.jit") == 1
+    assert source.count("tl.load(") == 2
+    assert source.count("tl.store(") == 4
+    assert Schedule.parse(str(schedule), pipeline) == schedule
+    random = np.random.default_rng(7)
+    given = [random.standard_normal((5, 70)).astype(np.float32) for _ in "XY"]
+    assert_equivalent(pipeline, schedule, "triton", given)
+
+
+def test_rows_that_registers_do_not_hold_are_kernels_of_their_own() -> None:
+    pipeline = norm_and_what_it_keeps(M, N)
+    long = autoschedule(pipeline, SM_90, {"M": 64, "N": 32768})
+    assert "clone_in" not in str(long)
+
+
+def test_an_output_that_is_read_at_another_row_is_found_again_there() -> None:
+    x, h, s, out, r = Input("X", f32, [M, N]), Func("h"), Func("s"), Func("out"), RDom("r", N)
+    h[i, j] = x[i, j] * 2
+    s[i] = sum(h[M - 1 - i, r], over=r)
+    out[i, j] = h[i, j] + s[i]
+    pipeline = Pipeline("turned", inputs=[x], outputs={h: [M, N], out: [M, N]})
+    schedule = autoschedule(pipeline, SM_90, {"M": 64, "N": 64})
+    given = [np.random.default_rng(7).standard_normal((5, 70)).astype(np.float32)]
+    assert_equivalent(pipeline, schedule, "triton", given)
+
+
 def test_two_products_of_the_same_rows_are_one_loop() -> None:
     a, (u, v) = Input("A", f16, [M, 64]), (Input(n, f16, [N, 64]) for n in "UV")
     p, q, o = Func("p"), Func("q"), Func("o")

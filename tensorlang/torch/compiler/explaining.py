@@ -1,7 +1,7 @@
 """`explain(model, *args)`: what became of a model.  `warmup(model, *args)`: compile it now."""
 
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorlang.autoschedule.extents import Extents
 from tensorlang.directives.placement import ComputeRoot
+from tensorlang.ir.stmt import Allocate, Buffer, For, Stmt, children_of
 from tensorlang.schedule import Schedule
 from tensorlang.target import Target
 from tensorlang.torch.compiler.capture import tensorlang_backend
@@ -91,12 +92,23 @@ def moved_by(region: RegionReport) -> int:
     """Bytes that a region reads and writes: what it takes and gives, and what its kernels keep."""
     if region.kernel is None:
         return region.before
-    algorithm = region.kernel.schedule.algorithm
-    extents = Extents(algorithm, region.sizes)
-    own = {f.name: f for f in algorithm.funcs}
-    kept = [own[name] for name in roots_of(region) if name in own and name not in extents.outputs]
-    sizes = (prod(extents.shape(f)) * sum(t.bits // 8 for t in f.dtypes) for f in kept)
+    extents = Extents(region.kernel.schedule.algorithm, region.sizes)
+    kept = kept_buffers(region.kernel.loop_ir.body)
+    sizes = (prod(extents.of(d.extent) for d in b.dims) * _bits(b) // 8 for b in kept)
     return region.after + 2 * sum(sizes)
+
+
+def kept_buffers(body: Stmt) -> Iterator[Buffer]:
+    """What is written by one kernel and read by another: allocated outside all loops."""
+    if isinstance(body, Allocate):
+        yield body.buffer
+    if not isinstance(body, For):
+        for inner in children_of(body):
+            yield from kept_buffers(inner)
+
+
+def _bits(buffer: Buffer) -> int:
+    return sum(dtype.bits for dtype in buffer.dtypes)
 
 
 def _graph_lines(graph: GraphReport) -> list[str]:

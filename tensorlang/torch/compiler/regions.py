@@ -102,19 +102,25 @@ def _consumers(node: Node, kinds: Mapping[Node, Verdict]) -> Iterator[Node]:
 
 
 def _sink_groups(graph: Graph, kinds: Mapping[Node, Verdict], stages: dict[Node, int]) -> None:
-    """As `_sink`, of all nodes of a stage that share data: none of them could go alone."""
+    """As `_sink`, of all nodes of a stage that share data: none of them could go alone.
+
+    What is a result of the graph as well is written all the same, and only not read again.
+    """
     computed = [n for n in graph.nodes if kinds[n].kind is Kind.COMPUTED]
     for stage in sorted({stages[n] for n in computed}, reverse=True):
         for group in _connected([n for n in computed if stages[n] == stage], kinds):
             inside = set(group)
             read = [n for n in group if any(c not in inside for c in _consumers(n, kinds))]
             readers = [c for n in read for c in _consumers(n, kinds) if c not in inside]
-            if any(c.op == "output" or kinds[c].kind is not Kind.COMPUTED for c in readers):
+            results = {n for n in read if any(c.op == "output" for c in _consumers(n, kinds))}
+            readers = [c for c in readers if c.op != "output"]
+            if any(kinds[c].kind is not Kind.COMPUTED for c in readers):
                 continue
             first = min((stages[c] for c in readers), default=stage)
             sources = dict.fromkeys(s for n in group for s in _reads(n, kinds) if s not in inside)
             more = (s for s in sources if not _is_read_at(s, first, kinds, stages))
-            if first > stage and sum(map(bytes_of, more)) <= 2 * sum(map(bytes_of, read)):
+            spared = sum(bytes_of(n) * (1 if n in results else 2) for n in read)
+            if first > stage and sum(map(bytes_of, more)) <= spared:
                 stages.update(dict.fromkeys(group, first))
 
 
