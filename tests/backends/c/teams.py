@@ -1,6 +1,6 @@
 """Prints how many threads are started by a call alone, beside others, and in a parallel region.
 
-Run as a module, by a test there, with OMP_NUM_THREADS=4: a team stays until its first thread ends.
+Run as a module, by a test there, with OMP_NUM_THREADS=4.
 """
 
 import ctypes
@@ -35,19 +35,25 @@ void in_region(call f) {
 """
 
 
+# A team lives as long as the thread that called for it.
+DONE = threading.Event()
+
+
 def started(work: Callable[[], None]) -> int:
-    """How many threads there are more after the work, done by a thread of its own."""
-    counts: list[int] = []
+    """How many threads the work leaves, done by a thread of its own that stays."""
+    worked = threading.Event()
 
-    def counted() -> None:
-        before = len(list(Path("/proc/self/task").iterdir()))
-        work()
-        counts.append(len(list(Path("/proc/self/task").iterdir())) - before)
+    def waiting() -> None:
+        try:
+            work()
+        finally:
+            worked.set()
+        DONE.wait()
 
-    thread = threading.Thread(target=counted)
-    thread.start()
-    thread.join()
-    return counts[0]
+    before = len(list(Path("/proc/self/task").iterdir()))
+    threading.Thread(target=waiting).start()
+    worked.wait()
+    return len(list(Path("/proc/self/task").iterdir())) - before - 1
 
 
 def region(folder: Path) -> ctypes.CDLL:
@@ -78,6 +84,7 @@ def main(folder: Path) -> None:
     inside = ctypes.CFUNCTYPE(None)(call)
     library = region(folder)
     print("region", started(lambda: library.in_region(inside)))
+    DONE.set()
 
 
 if __name__ == "__main__":

@@ -93,7 +93,11 @@ def test_calls_from_several_threads_give_their_own_results() -> None:
 def test_threads_are_shared_by_calls_and_a_region_of_others_gets_none(tmp_path: Path) -> None:
     if not find_toolchain().machine.has_openmp:
         pytest.skip("the C compiler has no OpenMP")
-    env = os.environ | {"OMP_NUM_THREADS": "4", "OMP_MAX_ACTIVE_LEVELS": "2", "OMP_DYNAMIC": "0"}
+    env = os.environ | {
+        "OMP_NUM_THREADS": "4",
+        "OMP_MAX_ACTIVE_LEVELS": "2",
+        "OMP_DYNAMIC": "false",
+    }
     command = (sys.executable, "-m", "tests.backends.c.teams", str(tmp_path))
     asked = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     # The calling thread is one of them; the region has one more, and its calls none.
