@@ -13,13 +13,17 @@ from tensorlang.ir.walk import substitute
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Between a loop and a guard in it: the first and last value of each loop, innermost last."""
+    """Between a loop and a guard in it: the first and last value of each loop, innermost last.
+
+    Args: guards: the conditions around, of which data may need some to lie inside its array.
+    """
 
     ranges: Mapping[str, tuple[Linear, Linear]] = field(
         default_factory=dict[str, tuple[Linear, Linear]]
     )
     lanes: frozenset[str] = frozenset()
     values: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    guards: tuple[Expr, ...] = ()
 
     def inside(self, stmt: Stmt) -> "Scope":
         match stmt:
@@ -34,7 +38,11 @@ class Scope:
                     {**self.ranges, stmt.var: (to_linear(first), to_linear(last))},
                     self.lanes | {stmt.var} if is_lane else self.lanes,
                     {name: e for name, e in self.values.items() if name != stmt.var},
+                    self.guards,
                 )
+            case If():
+                found = (substitute(c, self.values) for c in conjuncts_of(stmt.condition))
+                return replace(self, guards=(*self.guards, *found))
             case _:
                 return self
 
@@ -49,12 +57,17 @@ def conditions_of(stmt: Stmt, scope: Scope) -> Iterator[tuple[Expr, Scope]]:
         yield from conditions_of(child, inside)
 
 
-def slacks_of(condition: Expr, scope: Scope) -> list[Linear] | None:
-    """Forms all of which are >= 0 just where a comparison of indices holds; None of others."""
+def slacks_of(
+    condition: Expr, scope: Scope, inputs: frozenset[str] = frozenset()
+) -> list[Linear] | None:
+    """Forms all of which are >= 0 just where a comparison of indices holds; None of others.
+
+    Args: inputs: the arrays that it may read.
+    """
     if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
         return None
     expanded = Compare(condition.op, *(substitute(e, scope.values) for e in condition.children))
-    if condition.a.dtype is not index or expanded.reads:
+    if condition.a.dtype is not index or not expanded.reads <= inputs:
         return None
     step = -(condition.op == "lt")
     pairs = _comparisons(expanded.a, expanded.b)

@@ -22,6 +22,8 @@ from tensorlang.ir.stmt import (
     map_children,
     walk,
 )
+from tensorlang.ir.walk import loads_of, substitute
+from tensorlang.lower.data_extremes import DataExtremes
 
 # A loop with more stores in it than this is not written again.
 _MOST_STORES = 64
@@ -36,18 +38,26 @@ def partition_loops(program: Program) -> Program:
 
     Only where a guard joins two lanes, as that of a causal mask does, or a long one: it is as large
     as the tile.  Then all guards of the loop that hold for every lane in [x, y) go.  The order of
-    the iterations stays, and with it every value.
+    the iterations stays, and with it every value.  Of data in a guard, as that of packed sequences
+    has, the extremes over the lanes are found before the loop.
     Requires: simplified, trimmed.  Not its job: tails of a short lane, which backends specialise.
     """
-    body = _partition(program.body)
+    inputs = frozenset(array.name for array in program.inputs)
+    body = _partition(program.body, inputs, {})
     return program if body is program.body else replace(program, body=simplify_stmt(body))
 
 
-def _partition(stmt: Stmt) -> Stmt:
-    """The innermost loops that can be split; not again those around them."""
-    made = map_children(stmt, _partition)
+def _partition(stmt: Stmt, inputs: frozenset[str], outer: Mapping[str, Expr]) -> Stmt:
+    """The innermost loops that can be split; not again those around them.
+
+    Args: inputs: the arrays that nothing writes.   outer: the values of the names around.
+    """
+    known = outer
+    if isinstance(stmt, Let):
+        known = {**outer, stmt.var: substitute(stmt.value, outer)}
+    made = map_children(stmt, lambda child: _partition(child, inputs, known))
     if made is stmt and isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL:
-        return _pieces(stmt)
+        return _pieces(stmt, DataExtremes(stmt.var, inputs, outer))
     return made
 
 
@@ -65,11 +75,11 @@ class _Guard:
         return same_count and all(to_expr(a) is to_expr(b) for a, b in pairs)
 
 
-def _pieces(loop: For) -> Stmt:
-    guards = _guards_of(loop) if _is_copied(loop) else {}
+def _pieces(loop: For, data: DataExtremes) -> Stmt:
+    guards = _guards_of(loop, data) if _is_copied(loop) else {}
     if not any(guard.is_large for guard in guards.values()):
         return loop
-    lows, ends = _limits(loop.var, guards)
+    lows, ends = _limits(loop, guards, data)
     begin, stop = Var(f"{loop.var}.inner"), Var(f"{loop.var}.outer")
     end = loop.min + loop.extent
     first = minimum(reduce(maximum, lows, loop.min), end)
@@ -84,7 +94,8 @@ def _pieces(loop: For) -> Stmt:
     body: Stmt = block(*parts)
     if ends:
         body = Let(stop.name, last, body)
-    return Let(begin.name, first, body) if lows else body
+    body = Let(begin.name, first, body) if lows else body
+    return data.around(body, {load.buffer for load in loads_of(*lows, *ends)})
 
 
 def _is_copied(loop: For) -> bool:
@@ -94,12 +105,12 @@ def _is_copied(loop: For) -> bool:
     return not grids and sum(isinstance(s, Store) for s in inside) <= _MOST_STORES
 
 
-def _guards_of(loop: For) -> dict[Expr, _Guard]:
+def _guards_of(loop: For, data: DataExtremes) -> dict[Expr, _Guard]:
     """The conditions in a loop that depend on it and that its variable decides for all lanes."""
     found: dict[Expr, _Guard] = {}
     failed: set[Expr] = set()
     for condition, scope in conditions_of(loop.body, Scope()):
-        guard = _decided(condition, loop.var, scope)
+        guard = _decided(condition, loop.var, scope, data)
         if guard is None or (condition in found and not found[condition].says(guard)):
             failed.add(condition)
         else:
@@ -107,14 +118,15 @@ def _guards_of(loop: For) -> dict[Expr, _Guard]:
     return {condition: guard for condition, guard in found.items() if condition not in failed}
 
 
-def _decided(condition: Expr, var: str, scope: Scope) -> _Guard | None:
-    slacks = slacks_of(condition, scope)
+def _decided(condition: Expr, var: str, scope: Scope, data: DataExtremes) -> _Guard | None:
+    slacks = slacks_of(condition, scope, data.inputs)
     if slacks is None:
         return None
     forms: list[Linear] = []
     joined: set[str] = set()
     for slack in slacks:
-        worst = extreme(slack, scope, joined)
+        known_of_data = data.for_all(slack, scope, joined)
+        worst = known_of_data and extreme(known_of_data, scope, joined)
         if worst is None:
             return None
         forms.append(worst)
@@ -138,13 +150,16 @@ def _all_above(forms: list[Linear], known: list[Linear]) -> bool:
     return all(not form.terms and form.constant >= 0 for form in forms if form not in known)
 
 
-def _limits(var: str, guards: Mapping[Expr, _Guard]) -> tuple[list[Expr], list[Expr]]:
+def _limits(
+    loop: For, guards: Mapping[Expr, _Guard], data: DataExtremes
+) -> tuple[list[Expr], list[Expr]]:
     """From where, and up to where, every guard holds."""
     lows: dict[Expr, None] = {}
     ends: dict[Expr, None] = {}
     for guard in guards.values():
         for form in guard.forms:
-            step, rest = form.terms.get(Var(var), 0), form.without(Var(var))
+            data.clamp(form, loop)
+            step, rest = form.terms.get(Var(loop.var), 0), form.without(Var(loop.var))
             if step > 0:
                 lows[-(to_expr(rest) // step)] = None
             elif step < 0:

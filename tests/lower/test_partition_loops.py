@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tensorlang.ir.stmt import For, If, Program, walk
 from tensorlang.lower.partition_loops import partition_loops
@@ -85,4 +87,47 @@ def test_a_long_lane_is_masked_in_its_last_slice_alone(lane: int, pieces: int) -
 @pytest.mark.parametrize("guard", ["if 0 <= j:", "if A[i, j] < 3:i32:", "if j*j <= i:"])
 def test_tails_of_one_lane_and_what_is_not_linear_stay(guard: str) -> None:
     before = rows(guard)
+    assert partition_loops(before) is before
+
+
+PACKED = """
+program packed(M, N; first: i32[M], last: i32[M], A: i32[M, N]) -> B: i32[M]:
+  for o in [0, (M + 3)//4):
+    vectorized i in [o*4, +4):
+      if i < M:
+        B[i] = 0:i32
+    for reduction to in [0, (N + 2)//3):
+      vectorized i in [o*4, +4):
+        if i < M:
+          vectorized reduction j in [to*3, +3):
+            if j < N:
+              if (index(first[i]) <= j) & (j < index(last[i])):
+                B[i] = B[i] + A[i, j]
+"""
+# Also numbers beyond all indices, of which arithmetic of 32 bits would make others.
+POINTS = st.integers(-2, 25) | st.sampled_from([-(2**31), 2**31 - 1])
+
+
+@given(st.integers(0, 24), st.lists(st.tuples(POINTS, POINTS), max_size=9))
+def test_a_mask_by_data_is_left_where_it_says_nothing(n: int, ranges: list[tuple[int, int]]):
+    before = parse_program(PACKED)
+    after = partition_loops(before)
+    assert [guards(loop) for loop in loops(after)] == [3, 1, 3]
+    first, last = (np.array([r[k] for r in ranges], np.int32) for k in (0, 1))
+    values = np.random.default_rng(n).integers(1, 9, (len(ranges), n)).astype(np.int32)
+    at = np.arange(n)
+    kept = values * ((first[:, None] <= at) & (at < last[:, None]))
+    assert np.array_equal(executed(after, first, last, values)[0], kept.sum(axis=1))
+
+
+def test_the_boundary_of_packed_sequences(golden) -> None:
+    golden(text(partition_loops(parse_program(PACKED))))
+
+
+@pytest.mark.parametrize(
+    "guard", ["if index(first[j]) <= j:", "if index(B[i]) <= j:", "if index(first[i])*2 <= j:"]
+)
+def test_data_of_the_loop_or_of_what_it_writes_has_no_extreme(guard: str) -> None:
+    both = "if (index(first[i]) <= j) & (j < index(last[i])):"
+    before = parse_program(PACKED.replace(both, guard))
     assert partition_loops(before) is before

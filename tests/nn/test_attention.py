@@ -13,6 +13,7 @@ from tensorlang import (
     bf16,
     f8e4m3,
     f32,
+    i32,
     i64,
     sum,
 )
@@ -170,6 +171,34 @@ def test_tiles_on_triton_skip_and_mask_as_slices_on_c_do():
     keep = (at <= at[:, None]) & (at >= at[:, None] - 48)
     found = kernel(q, k, v).double()
     torch.testing.assert_close(found, exact(q, k, v, keep=keep), atol=2e-6, rtol=2e-5)
+
+
+def test_packed_sequences_are_masked_at_their_ends_alone():
+    """Of tiles inside a sequence nothing is masked; tiles outside are skipped."""
+    options = {"features": D, "values": D, "scale": D**-0.5}
+    p = attention(f32, f32, f32, first=i32, last=i32, **options)
+    kernel = p.compile(flash(p, "triton", queries=16, slices=16), "triton")
+    _, boundary, inner, last = kernel.source.split("for out_sum_ro in")
+    assert ["mask" in part for part in (boundary, inner, last)] == [True, False, True]
+    n = 150
+    q, k, v = (draw(1, 2, n, D, seed=s) for s in range(3))
+    starts = torch.tensor([0, 3, 3, 70, 149, n])
+    ends = torch.searchsorted(starts, torch.arange(n), right=True)
+    first, last = starts[ends - 1], starts[ends]
+    # A query of nothing, and one whose numbers lie beyond the keys.
+    first[80], last[80], first[90], last[90] = 75, 75, -(2**31), 2**31 - 1
+    keep = (torch.arange(n) >= first[:, None]) & (torch.arange(n) < last[:, None])
+    found = kernel(q, k, v, *(t[None].int() for t in (first, last))).double()
+    torch.testing.assert_close(found, exact(q, k, v, keep=keep), atol=2e-6, rtol=2e-5)
+
+
+def test_packed_sequences_spill_nothing():
+    options = {"features": 128, "values": 128, "scale": 128**-0.5}
+    p = attention(bf16, bf16, bf16, first=i32, last=i32, **options)
+    kernel = p.compile(flash(p, "triton"), Target("triton", arch="sm_90"))
+    [binary] = kernel.binaries.values()
+    assert binary.spilled == 0
+    assert "wgmma.mma_async" in binary.ptx
 
 
 @pytest.mark.parametrize("length", [128, 227])
