@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -77,7 +78,7 @@ def _asked(command: tuple[str, ...], folder: str) -> Toolchain:
 
 def _identity(command: tuple[str, ...]) -> str:
     """A hash that changes with the compiler and with the processor."""
-    binary = Path(command[0]).resolve()
+    binary = _program_of(command).resolve()
     status = binary.stat()
     processor = Path("/proc/cpuinfo")
     features = ""
@@ -87,6 +88,12 @@ def _identity(command: tuple[str, ...]) -> str:
     asked = (field.name for field in fields(Machine))
     facts = (*command, str(binary), status.st_mtime_ns, status.st_size, features, *_FLAGS, *asked)
     return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _program_of(command: tuple[str, ...]) -> Path:
+    """The file that changes with the compiler: of `python -m package`, the package's."""
+    found = importlib.util.find_spec(command[2]) if command[1:2] == ("-m",) else None
+    return Path(found.origin if found is not None and found.origin else command[0])
 
 
 def _ask(command: tuple[str, ...], identity: str) -> Toolchain:

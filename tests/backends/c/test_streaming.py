@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tensorlang import Func, Input, Kernel, Pipeline, Schedule, Size, Var, f32
+from tensorlang.backends.c import find_toolchain
 
 pytestmark = pytest.mark.cc
 
@@ -45,6 +46,8 @@ def test_values_stay_whatever_is_aligned(shape: tuple[int, int], off: int, paral
 
 
 def test_each_thread_ends_with_a_fence_and_so_does_the_function() -> None:
+    if not find_toolchain().machine.has_openmp:
+        pytest.skip("the C compiler has no OpenMP")
     kernel = doubled(parallel=True)
     inside, _, after = kernel.source.partition("#pragma omp for nowait")[2].partition("\n    }\n")
     assert "stream_f32x" in inside
