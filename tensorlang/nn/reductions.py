@@ -1,19 +1,19 @@
-"""Reductions, scans and selections of one dimension of (outer, reduced, inner), as torch's."""
+"""Reductions and scans of one dimension of (outer, reduced, inner), as torch's."""
 
 from collections.abc import Callable
 from math import inf
 
 from tensorlang.domain import RDom
 from tensorlang.func import Func, Input
-from tensorlang.ir.expr import Expr, Size, Var, as_expr
-from tensorlang.ir.functions import abs, clamp, exp, isnan, log, select
-from tensorlang.ir.types import DTYPES, DType, bool_, i64, index
+from tensorlang.ir.expr import Expr, Size, Var
+from tensorlang.ir.functions import abs, exp, log, select
+from tensorlang.ir.types import DTYPES, DType
 from tensorlang.nn.numbers import wide
 from tensorlang.pipeline import Pipeline
 from tensorlang.reductions import all, any, argmax, argmin, cumprod, cumsum, max, min, prod, sum
 
-A, B, N, K = (Size(name) for name in "ABNK")
-a, b, t = (Var(name) for name in "abt")
+A, B, N = (Size(name) for name in "ABN")
+a, b = Var("a"), Var("b")
 # Those whose result has the dtype of what is reduced.
 _ORDERED: dict[str, Callable[..., Expr]] = {"amax": max, "amin": min}
 _ARGS: dict[str, Callable[..., Expr]] = {"argmax": argmax, "argmin": argmin}
@@ -77,35 +77,3 @@ def scan(x: DType, *, kind: str, out_dtype: str) -> Pipeline:
         run[a, r, b] = _SCANS[kind](w(X[a, r, b]), over=r, dtype=w)
         out[a, n, b] = made(run[a, n, b])
     return Pipeline(kind, inputs=[X], outputs={out: [A, N, B]})
-
-
-def topk(x: DType, *, count: int, largest: bool) -> Pipeline:
-    """at[a, t, b] = where the t-th largest (or smallest) of x[a, :, b] is, for t < count
-
-    Each step takes the best of what comes after the last one taken: later in value, or equal and
-    later in place.  NaN is largest.
-    """
-    X, found, at = Input("x", x, [A, N, B]), Func("found"), Func("at")
-    steps = RDom("r", count, N)
-    step, place = steps
-
-    def precedes(p: Expr, q: Expr) -> Expr:
-        first, second = (p, q) if largest else (q, p)
-        larger = second < first
-        return larger | (isnan(first) & ~isnan(second)) if x.is_float else larger
-
-    value = X[a, place, b]
-    found[a, t, b] = i64(N)
-    before = found[a, step - 1, b]
-    last = X[a, _inside(before), b]
-    after = precedes(last, value) | (~precedes(value, last) & (i64(place) > before))
-    current = found[a, step, b]
-    better = (current == i64(N)) | precedes(value, X[a, _inside(current), b])
-    free = select(step == 0, as_expr(True, bool_), after)
-    found[a, step, b] = select(free & better, i64(place), current)
-    at[a, t, b] = found[a, t, b]
-    return Pipeline("topk", inputs=[X], outputs={at: [A, count, B]})
-
-
-def _inside(at: Expr) -> Expr:
-    return clamp(index(at), 0, N - 1)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from tensorlang import DefinitionError, f32
+from tensorlang import DefinitionError, Target, bf16, f32, i32
 from tensorlang.nn.functions import reductions as ours
 from tensorlang.nn.reductions import reduce
 from tensorlang.nn.schedules import columns
+from tensorlang.nn.selection import rows_of_topk, topk
 from tests.nn.checks import check, draw
 
 pytestmark = pytest.mark.cc
@@ -84,6 +85,37 @@ def test_topk(largest):
     )
     with pytest.raises(DefinitionError, match="not-supported"):
         ours.topk(x, 10)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", [f32, i32])
+def test_topk_of_a_row_in_lanes(dtype, largest):
+    """With ties, NaN and infinities, as one after the other; of whole rows, and in slices."""
+    x = torch.randint(-3, 4, (5, 40, 2), generator=torch.Generator().manual_seed(0)).int()
+    if dtype is f32:
+        x = x.float()
+        x[0, 3, 0], x[1], x[2, :, 1], x[3, :38, 0] = torch.nan, -torch.inf, torch.nan, torch.nan
+        x[3, 38:, 0] = torch.inf if largest else -torch.inf
+    want, _ = x.topk(2, 1, largest)
+    exact = x.sort(dim=1, descending=largest, stable=True).indices[:, :2]
+    p = topk(dtype, count=2, largest=largest, apart=True)
+    at = p.compile(rows_of_topk(p, "triton", {"N": 40}), "triton")(x)
+    assert torch.equal(at, exact)
+    torch.testing.assert_close(x.gather(1, at), want, equal_nan=True)
+    in_turn = topk(dtype, count=2, largest=largest)
+    assert torch.equal(in_turn(x), exact)
+    sliced = p.compile(rows_of_topk(p, "triton", {"N": 1 << 15}), "triton")
+    assert torch.equal(sliced(x[:1, :, :1]), exact[:1, :, :1])
+
+
+def test_a_gpu_finds_them_in_one_kernel():
+    p = topk(bf16, count=3, largest=True, apart=True)
+    schedule = rows_of_topk(p, "triton", {"N": 4096})
+    source = p.compile(schedule, Target("triton", arch="sm_90")).source
+    assert source.count("@triton.jit") == 1
+    assert "tl.range" not in source
+    # The row, and the last one found, twice.
+    assert source.count("tl.load(") == 3
 
 
 @pytest.mark.parametrize("kind", ["sum", "argmax"])

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorlang import arrays
 from tensorlang.nn import reductions as _reductions
+from tensorlang.nn import selection as _selection
 from tensorlang.nn.functions.arguments import refused
 from tensorlang.nn.schedules import columns
 from tensorlang.torch import custom_op
@@ -14,7 +15,7 @@ from tensorlang.torch.libraries import Tensor, torch
 _reduce_op = custom_op("tensorlang::reduce", _reductions.reduce, schedules=columns)
 _logsumexp_op = custom_op("tensorlang::logsumexp", _reductions.logsumexp)
 _scan_op = custom_op("tensorlang::scan", _reductions.scan)
-_topk_op = custom_op("tensorlang::topk", _reductions.topk)
+_topk_op = custom_op("tensorlang::topk", _selection.topk, schedules=_selection.rows_of_topk)
 Dims = int | Sequence[int] | None
 
 
@@ -104,7 +105,8 @@ def topk(
     if k == 0:
         at = input.new_empty(shape, dtype=torch.int64)
     else:
-        at = _topk_op(flat.detach(), k, largest).reshape(shape)
+        apart = input.is_cuda and k <= _selection.MOST_APART
+        at = _topk_op(flat.detach(), k, largest, apart).reshape(shape)
     return input.gather(dim, at), at
 
 
