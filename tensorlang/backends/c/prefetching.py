@@ -15,7 +15,7 @@ from tensorlang.ir.expr import Expr, Var
 from tensorlang.ir.interval import Interval
 from tensorlang.ir.linear import integer
 from tensorlang.ir.simplify import simplify
-from tensorlang.ir.stmt import For
+from tensorlang.ir.stmt import Allocate, For, Stmt, walk
 from tensorlang.ir.walk import substitute
 
 PREFETCH = "prefetch."
@@ -29,7 +29,7 @@ def write_prefetches(loop: For, end: str, scope: Scope, unit: Unit) -> None:
             continue
         buffer = hint.removeprefix(PREFETCH)
         held = any(cell.buffer == buffer for cell in scope.cells)
-        apart = held or buffer not in unit.storages
+        apart = held or buffer not in unit.storages or _is_allocated_in(loop.body, buffer)
         boxes = [] if apart else _boxes(loop, buffer, int(offset))
         if not boxes:
             why = "it is held in registers" if held else "no index known beforehand reads it there"
@@ -38,6 +38,11 @@ def write_prefetches(loop: For, end: str, scope: Scope, unit: Unit) -> None:
         for box in boxes:
             with unit.code.block(f"if ({unit.names[loop.var]} + {offset} < {end})"):
                 _write_box(buffer, box, scope, unit)
+
+
+def _is_allocated_in(body: Stmt, buffer: str) -> bool:
+    """Whether each iteration has one of its own."""
+    return any(isinstance(s, Allocate) and s.buffer.name == buffer for s in walk(body))
 
 
 def _boxes(loop: For, buffer: str, offset: int) -> list[tuple[Interval, ...]]:

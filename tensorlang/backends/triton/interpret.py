@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorlang.backends.triton import runtime, runtime_numpy
+from tensorlang.backends.triton.interpreter_bounds import bounded
 from tensorlang.backends.triton.interpreter_faults import corrected
 from tensorlang.backends.triton.layout import Layout
 from tensorlang.backends.triton.libraries import interpreter, jit, tl
@@ -41,7 +42,9 @@ def interpret(function: Callable[..., None], programs: int, arguments: Mapping[s
             (compile-time values) is passed as it is.
     """
     builder: Any = interpreter.interpreter_builder
-    with np.errstate(all="ignore"), corrected(function):
+    described = [v.tensor if isinstance(v, Described) else v for v in arguments.values()]
+    tensors = [v for v in described if hasattr(v, "data_ptr")]
+    with np.errstate(all="ignore"), corrected(function), bounded(tensors):
         made = {name: _as_triton(value) for name, value in arguments.items()}
         builder.set_grid_dim(programs, 1, 1)
         for program in range(programs):

@@ -103,6 +103,26 @@ def test_what_registers_hold_is_not_prefetched() -> None:
     assert (run(program, "c", [a, b], (4, 32)) == 4).all()
 
 
+def test_what_an_iteration_allocates_is_not_prefetched_by_its_loop() -> None:
+    """Its place in another version of the loop, where each lane has one of its own, is no guide."""
+    text = """
+program p(N; A: f32[N]) -> B: f32[N]:
+  for o in [0, 4) prefetch.t=1:
+    vectorized i in [0, 8):
+      if o*8 + i < N:
+        allocate t: f32[0 : +2]
+        t[0] = A[o*8 + i]
+        B[o*8 + i] = t[0]
+  for o in [0, 4) prefetch.t=1:
+    allocate t: f32[]
+    t[] = A[o]
+    B[o] = t[]
+"""
+    translation = translate(parse_program(text), AVX2, [True] * 2)
+    assert "__builtin_prefetch" not in translation.source
+    assert "nothing of 't' is prefetched" in " ".join(translation.notes)
+
+
 @pytest.mark.cc
 def test_what_is_read_at_places_from_data_stays_in_memory() -> None:
     assert print_program(shaped(READ_BY_DATA)).count("allocate") == 1
