@@ -82,7 +82,14 @@ ALSO: dict[str, set[str]] = {
 # Passes share through ir/, never by importing one another; __init__ lists them all.
 PASSES = "tensorlang.lower"
 # What the passes that still see a schedule are given.
-SHARED_BY_PASSES = {"bring_beside", "data_limits", "plan", "rolling_terms", "shared_loops"}
+SHARED_BY_PASSES = {
+    "bring_beside",
+    "data_extremes",
+    "data_limits",
+    "plan",
+    "rolling_terms",
+    "shared_loops",
+}
 # Questions about an algorithm, answered by means of passes.
 ANALYSES = {"check_inputs", "explain_bounds"}
 
