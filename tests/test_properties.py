@@ -1,8 +1,9 @@
 """The promise of the whole project: a schedule never changes the numbers.
 
 A pipeline of a small family, a legal schedule and odd sizes are drawn, and every target is
-compared with what the algorithm says.  The schedule is what its text gives, too.  The end of a run
-prints how often each directive and each form of algorithm was among the examples.
+compared with what the algorithm says.  The schedule is what its text gives, too.  C runs between
+memory that it may not touch, and what it touches there ends the process.  The end of a run prints
+how often each directive and each form of algorithm was among the examples.
 TENSORLANG_EXAMPLES=10000 asks for more examples on each target than CI has time for.
 """
 
@@ -47,6 +48,7 @@ from tensorlang.testing.update_families import (
     softmax,
     totals,
 )
+from tests.walls import put_walls
 
 MOST_PROGRAMS = 64
 BLOCKS = (LoopKind.GPU_BLOCK, LoopKind.PARALLEL)
@@ -119,8 +121,11 @@ def test_schedules_about_a_directive_keep_the_numbers_in_the_interpreter(
 @pytest.mark.cc
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0])
 def test_any_schedule_keeps_the_numbers_in_c(
-    group: Sequence[str], record_property: Callable[[str, object], None]
+    group: Sequence[str],
+    record_property: Callable[[str, object], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    put_walls(monkeypatch)
     run_examples("c", group, record_property)
 
 

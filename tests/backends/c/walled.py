@@ -3,35 +3,13 @@
 A test of test_statements runs this as a process of its own: what touches anything else ends it.
 """
 
-import ctypes
-import mmap
 import sys
-
-import numpy as np
 
 from tensorlang.backends.c import compile_program
 from tensorlang.target import Target
 from tensorlang.text.loop_ir import parse_program
 from tests.backends.c import test_statements as statements
-
-_PROTECT = ctypes.CDLL(None, use_errno=True).mprotect
-_PROTECT.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-# The mappings live as long as the process.
-_KEPT: list[mmap.mmap] = []
-
-
-def walled(array: np.ndarray, *, behind: bool) -> np.ndarray:
-    """A copy of the array, behind which (or before which) nothing may be read or written."""
-    page = mmap.PAGESIZE
-    room = -(-max(array.nbytes, 1) // page) * page
-    memory = mmap.mmap(-1, room + page)
-    _KEPT.append(memory)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    assert _PROTECT(start + room if behind else start, page, 0) == 0
-    first = room - array.nbytes if behind else page
-    made = np.frombuffer(memory, array.dtype, array.size, first).reshape(array.shape)
-    made[...] = array
-    return made
+from tests.walls import walled
 
 
 def main(names: list[str]) -> None:
