@@ -312,7 +312,7 @@ class ExprPrinter:
             return a
         first = f32 if made is tf32 or _in_two_steps(source, made) else made
         if source is index and not self.lanes.of(e.a):
-            # To Triton's interpreter the variable of a loop is a Python int.
+            # An extent that the call fixes is a constexpr, which has no methods.
             a = Text(f"tl.cast({a.text}, {triton_dtype(first)})")
         elif source is not first:
             a = self._to(a, first)

@@ -26,7 +26,7 @@ def library() -> Any:
     if not _library:
         names: dict[str, Any] = dict(vars(runtime))
         for name, value in vars(runtime).items():
-            if isinstance(value, jit.JITFunction):
+            if isinstance(value, (jit.JITFunction, interpreter.InterpretedFunction)):
                 names[name] = types.FunctionType(value.fn.__code__, names, name)
         names |= runtime_numpy.replacements()
         _library.append(types.SimpleNamespace(**names))

@@ -1,5 +1,9 @@
 """Whole programs give the numbers that NumPy and torch give, interpreted and on a GPU."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -153,3 +157,31 @@ def test_random_numbers_along_a_row_take_their_seed_from_the_definition(arrays: 
     wanted = np.full((3, 64), np.nan, np.float32)
     interpreted(parse_program(programs.NOISE), {"M": 3}, [a.cpu().numpy()], [wanted])
     assert np.array_equal(d.cpu().numpy(), wanted)
+
+
+MIRRORED = """
+program p(N; A: f32[N]) -> D: f32[3, 5]:
+  gpu_block i in [0, 3):
+    for j in [i, +5):
+      D[i, j - i] = A[(j - 4) % N]
+"""
+
+
+def test_a_process_in_which_triton_itself_is_to_interpret_is_no_different() -> None:
+    """There Triton's own functions, ours of `runtime` among them, are interpreted ones."""
+    program = f"""
+import torch
+from tests.backends.triton.running import nan, run
+d = nan(3, 5)
+run({MIRRORED!r}, {{"N": 4}}, [torch.arange(4.0)], [d])
+print(d.int().tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    wanted = [[(j - 4 + i) % 4 for j in range(5)] for i in range(3)]
+    assert done.stdout.strip() == str(wanted), done.stderr
