@@ -130,9 +130,10 @@ class Building:
             is_whole: whether it is read as it is, also where it is 0.
         """
         components = sorted({c.component for c in contributions})
-        found = (place(c, target, frozenset(self.taken)) for c in contributions)
+        inputs = {array.name: self.regions[array.name] for array in self.algorithm.inputs}
+        found = (place(c, target, frozenset(self.taken), inputs) for c in contributions)
         placed = [p for p in found if p is not None]
-        support = () if is_whole else support_of(placed, target)
+        support = () if is_whole else support_of(placed, target, inputs.keys())
         if support and is_safe(placed, support, target, self.regions):
             placed = [without(p, support) for p in placed]
         self.regions[name] = target

@@ -9,18 +9,21 @@ becomes, where the index map inverts, a gather, and else a scatter:
     adjoint[clamp(x, 0, n), t] += value(x, t)   over x               an index that does not invert
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from tensorlang.algorithm import Definition, Domain
 from tensorlang.autodiff.inversion import invert
 from tensorlang.autodiff.space import Axis, facts_of
-from tensorlang.autodiff.sweep import FALSE, TRUE, Guarded, all_of, whole
-from tensorlang.ir.expr import Expr, Load, Var
-from tensorlang.ir.facts import Facts
+from tensorlang.autodiff.sweep import FALSE, TRUE, Guarded, whole
+from tensorlang.ir.conditions import conjuncts_of
+from tensorlang.ir.expr import Compare, Expr, Load, Var
+from tensorlang.ir.facts import Facts, prove_le
 from tensorlang.ir.interval import Interval, bounds_of
 from tensorlang.ir.simplify import simplify
-from tensorlang.ir.walk import substitute
+from tensorlang.ir.types import index
+from tensorlang.ir.walk import loads_of, substitute
 from tensorlang.span import Span
 
 Fresh = Callable[[str], str]
@@ -69,12 +72,16 @@ class Update:
 
 
 def place(
-    contribution: Contribution, target: tuple[Axis, ...], reserved: frozenset[str]
+    contribution: Contribution,
+    target: tuple[Axis, ...],
+    reserved: frozenset[str],
+    inputs: Mapping[str, tuple[Axis, ...]],
 ) -> Gather | Update | None:
     """The contribution as a term or an update of the adjoint over `target`; None: it is 0.
 
     Args:
         reserved: names that no loop may have.
+        inputs: the arrays of which data may say over what range a sum is, with their regions.
     """
     taken = set(reserved) | {axis.name for axis in target}
 
@@ -91,24 +98,65 @@ def place(
     sums, extra = _boxed(inverse.sums, target)
     gathered = [axis for d, axis in enumerate(target) if d not in inverse.kept]
     facts = facts_of((*sums, *gathered))
+    guards = tuple(c for g in guards for c in _apart(g, inputs.keys()))
     conditions, facts = _needed((*inverse.conditions, *extra, *guards), facts)
     if FALSE in set(conditions):
         return None
     value = simplify(value, facts)
     if not sums and not inverse.kept:
         return Gather(moved.component, Guarded(tuple(conditions), value))
-    where = [c for c in conditions if not c.reads]
-    inner = tuple(c for c in conditions if c.reads)
+    axes = {axis.name: axis for axis in (*target, *sums)}
+    where = [c for c in conditions if is_range(c, inputs.keys()) and _is_safe(c, inputs, axes)]
+    inner = tuple(c for c in conditions if c not in set(where))
     name = sums[0].name if len(sums) == 1 else fresh("r")
     domain = Domain(
         name,
         tuple((axis.name, axis.first, axis.extent) for axis in sums),
-        all_of(where) if where else None,
+        where_of(where),
     )
     indices = tuple(inverse.kept.get(d, Var(axis.name)) for d, axis in enumerate(target))
     pure = tuple(None if d in inverse.kept else axis.name for d, axis in enumerate(target))
     term = whole(Guarded(inner, value))
     return Update(moved.component, term, indices, pure, domain, contribution.span)
+
+
+def where_of(conditions: Sequence[Expr]) -> Expr | None:
+    """The predicate of a domain, each part of which is defined by itself."""
+    return reduce(lambda a, b: a & b, conditions) if conditions else None
+
+
+def _is_safe(
+    condition: Expr, inputs: Mapping[str, tuple[Axis, ...]], axes: Mapping[str, Axis]
+) -> bool:
+    """Whether a condition reads nothing outside the Inputs, whatever else holds."""
+    return all(
+        lies_in(e, axis, axes)
+        for load in loads_of(condition)
+        for e, axis in zip(load.indices, inputs[load.buffer], strict=True)
+    )
+
+
+def lies_in(e: Expr, region: Axis, axes: Mapping[str, Axis]) -> bool:
+    """Whether an index is a loop that stays inside one dimension of a region."""
+    if not (isinstance(e, Var) and e.name in axes):
+        return False
+    axis, facts = axes[e.name], facts_of(())
+    return prove_le(region.first, axis.first, facts) and prove_le(axis.last, region.last, facts)
+
+
+def is_range(condition: Expr, inputs: Collection[str]) -> bool:
+    """Whether it reads nothing, or only what an index is compared with, in Inputs."""
+    if not condition.reads:
+        return True
+    if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
+        return False
+    return condition.a.dtype is index and condition.reads <= set(inputs)
+
+
+def _apart(guard: Expr, inputs: Collection[str]) -> Sequence[Expr]:
+    """The conjuncts of a guard, where none may be what keeps the reads of another inside."""
+    parts = tuple(conjuncts_of(guard))
+    return parts if all(is_range(c, inputs) for c in parts) else (guard,)
 
 
 def fresh_name(base: str, taken: Iterable[str]) -> str:

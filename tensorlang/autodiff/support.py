@@ -7,23 +7,28 @@ What a definition reads of f at j <= i says nothing of other elements, so that n
 belongs to any sum: not even 0 times what may be infinite there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from tensorlang.autodiff.placing import Gather, Update
-from tensorlang.autodiff.space import Axis, facts_of
-from tensorlang.autodiff.sweep import Guarded, all_of
+from tensorlang.autodiff.placing import Gather, Update, is_range, lies_in, where_of
+from tensorlang.autodiff.space import Axis
+from tensorlang.autodiff.sweep import Guarded
 from tensorlang.ir.conditions import conjuncts_of
-from tensorlang.ir.expr import Expr, Var
-from tensorlang.ir.facts import prove_le
+from tensorlang.ir.expr import Expr
 from tensorlang.ir.walk import loads_of
 
 Regions = Mapping[str, tuple[Axis, ...]]
 
 
-def support_of(parts: Sequence[Gather | Update], target: tuple[Axis, ...]) -> tuple[Expr, ...]:
-    """The conditions on an element of `target` that all the parts have."""
+def support_of(
+    parts: Sequence[Gather | Update], target: tuple[Axis, ...], inputs: Collection[str]
+) -> tuple[Expr, ...]:
+    """The conditions on an element of `target` that all the parts have.
+
+    Of those that read `inputs`, ranges of an index alone: what else data says, such as the sign of
+    an activation, is cheaper where it is found than wherever the adjoint is read.
+    """
     names = {axis.name for axis in target}
     found = [_conditions_of(part) for part in parts]
     if not found:
@@ -32,7 +37,8 @@ def support_of(parts: Sequence[Gather | Update], target: tuple[Axis, ...]) -> tu
     loops = frozenset(name for part in parts for name in _loops_of(part))
     return tuple(
         c for c in dict.fromkeys(found[0])
-        if c in common and not c.reads and loops.isdisjoint(c.free) and not names.isdisjoint(c.free)
+        if c in common and is_range(c, inputs)
+        and loops.isdisjoint(c.free) and not names.isdisjoint(c.free)
     )  # fmt: skip
 
 
@@ -49,19 +55,11 @@ def is_safe(
         for load in loads_of(*_exprs_of(part)):
             region = regions.get(load.buffer)
             if region is None or not all(
-                varying.isdisjoint(e.free) or _lies_in(e, axis, axes)
+                varying.isdisjoint(e.free) or lies_in(e, axis, axes)
                 for e, axis in zip(load.indices, region, strict=True)
             ):
                 return False
     return True
-
-
-def _lies_in(e: Expr, region: Axis, axes: Mapping[str, Axis]) -> bool:
-    """Whether an index is a loop that stays inside one dimension of a region."""
-    if not (isinstance(e, Var) and e.name in axes):
-        return False
-    axis, facts = axes[e.name], facts_of(())
-    return prove_le(region.first, axis.first, facts) and prove_le(axis.last, region.last, facts)
 
 
 def without(part: Gather | Update, support: Iterable[Expr]) -> Gather | Update:
@@ -70,13 +68,12 @@ def without(part: Gather | Update, support: Iterable[Expr]) -> Gather | Update:
     kept = [c for c in _conditions_of(part) if c not in known]
     if isinstance(part, Gather):
         return replace(part, part=Guarded(tuple(kept), part.part.value))
-    return replace(part, domain=replace(part.domain, where=all_of(kept) if kept else None))
+    return replace(part, domain=replace(part.domain, where=where_of(kept)))
 
 
 def _conditions_of(part: Gather | Update) -> Sequence[Expr]:
     if isinstance(part, Gather):
-        guards = part.part.guards
-        return [c for g in guards for c in ([g] if g.reads else conjuncts_of(g))]
+        return part.part.guards
     where = part.domain.where
     return () if where is None or part.scatters else tuple(conjuncts_of(where))
 

@@ -40,8 +40,8 @@ def backward(
                                                    grad_k_sum }; grad_v; grad_k }
 
     There the tiles of scores have the keys as rows, as the sums have, so that the matrix unit takes
-    weights from registers.  None for f32 and f64, and where ranges of keys that are data stand in
-    the products, which no matrix unit takes: a formula does as well.
+    weights from registers.  None for f32 and f64, and where a mask that is data, but no range of
+    keys, stands in the products, which no matrix unit takes: a formula does as well.
 
     Args:
         keys, queries: the tiles of the two kernels; None: what was best on an H200.

@@ -122,9 +122,27 @@ def test_what_a_mask_excludes_may_be_as_large_as_it_will():
     assert all(torch.isfinite(t).all() for t in kernel(q, k, v, out, lse, slopes))
 
 
-def test_ranges_of_keys_that_are_data_are_left_to_the_formula():
-    p = attention(bf16, bf16, bf16, first=i32, last=i32, features=16, values=16, kept=True)
-    assert backward(attention_gradients(p, ["q", "k", "v"]), "triton") is None
+def test_packed_sequences_have_their_gradients_by_tiles():
+    """What lies outside a range has no part in any product; also of a query that sees nothing."""
+    p, g = made(f16, features=16, values=16, scale=0.3, first=i32, last=i32)
+    assert str(g).count("where") == 3
+    kernel = g.compile(backward(g, "triton", **TILES), "triton")
+    n = 75
+    q, k, v, slopes = (draw(1, 2, n, 16, seed=s).half() for s in range(4))
+    starts = torch.tensor([0, 3, 50, n])
+    own = torch.searchsorted(starts, torch.arange(n), right=True)
+    first, last = starts[own - 1], starts[own]
+    last[60], first[61], last[61] = 0, -(2**31), 2**31 - 1
+    given = [t[None].int() for t in (first, last)]
+    out, lse = p(q, k, v, *given)
+    keep = (first[:, None] <= torch.arange(n)) & (torch.arange(n) < last[:, None])
+    tensors = [t.double().requires_grad_() for t in (q, k, v)]
+    score = (tensors[0] @ tensors[1].mT * 0.3).masked_fill(~keep, -torch.inf)
+    exact = score.softmax(-1).masked_fill(~keep.any(1)[:, None], 0.0) @ tensors[2]
+    want = torch.autograd.grad(exact, tensors, slopes.double())
+    found = kernel(q, k, v, *given, out, lse, slopes)
+    for a, b in zip(found, want, strict=True):
+        torch.testing.assert_close(a.double(), b.nan_to_num(), atol=4e-3, rtol=1e-2)
 
 
 def test_keys_and_values_share_one_kernel_that_spills_nothing():
