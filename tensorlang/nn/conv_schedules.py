@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tensorlang.autoschedule.default import default_schedule
 from tensorlang.ir.expr import Const
 from tensorlang.ir.types import f64
+from tensorlang.nn.conv_channels import by_channel
 from tensorlang.nn.conv_pixels import is_of_pixels, tiles_of_pixels
 from tensorlang.nn.schedules import domain_of, tiles_of_dots
 from tensorlang.pipeline import Pipeline
@@ -13,10 +14,10 @@ from tensorlang.target import Target
 
 
 def conv_tiles(pipeline: Pipeline, target: str, sizes: Mapping[str, int]) -> Schedule | None:
-    """Tiles of pixels by channels, or of one row of an image, on Triton."""
+    """On Triton tiles of pixels by channels, or of one row of an image; or of points."""
     if is_of_pixels(pipeline):
         return tiles_of_pixels(pipeline, target, sizes)
-    return implicit_matmul(pipeline, target, sizes)
+    return by_channel(pipeline, target, sizes) or implicit_matmul(pipeline, target, sizes)
 
 
 def in_whole_rows(pipeline: Pipeline, target: str) -> Schedule | None:
