@@ -26,6 +26,8 @@ TESTS = (
     "tests/lower",
     "tests/directives",
     "tests/errors/test_schedule_errors.py",
+    "tests/errors/test_placement_errors.py",
+    "tests/errors/test_hardware_errors.py",
     "tests/test_schedule_text.py",
     "tests/test_lessons.py",
     "tests/test_traps.py",
