@@ -66,6 +66,16 @@ def are_apart(inputs: Sequence[Array], outputs: Sequence[Array], spans: Sequence
     return True
 
 
+def are_apart_in_numpy(inputs: Sequence[Numpy], outputs: Sequence[Numpy]) -> bool:
+    """Whether the bytes around each output are apart from those around all other arrays."""
+    may_share = np.may_share_memory
+    for k, out in enumerate(outputs):
+        for other in (*inputs, *outputs[:k]) if k else inputs:
+            if may_share(out, other):
+                return False
+    return True
+
+
 def overlap(a: Array, b: Array) -> bool:
     """Whether two arrays on one device share an element (or it is too hard to tell)."""
     first, second = _memory_of(a), _memory_of(b)

@@ -1,7 +1,6 @@
 """Where compiled code is kept between processes."""
 
 import os
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -12,8 +11,14 @@ def _made(path: Path) -> Path:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="tensorlang-"))
-    return path if os.access(path, os.W_OK) else Path(tempfile.mkdtemp(prefix="tensorlang-"))
+        return _temporary()
+    return path if os.access(path, os.W_OK) else _temporary()
+
+
+def _temporary() -> Path:
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="tensorlang-"))
 
 
 def cache_folder() -> Path:
@@ -27,6 +32,8 @@ def cache_folder() -> Path:
 
 def keep(path: Path, content: bytes) -> None:
     """Write a file at once: another process sees all of it or nothing."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     with os.fdopen(handle, "wb") as file:
         file.write(content)

@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import tempfile
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +35,9 @@ def _compiled(source: str, function: str, toolchain: Toolchain) -> Path:
     name = f"{function}-{hashlib.sha256(facts.encode()).hexdigest()[:32]}"
     path = cache_folder() / f"{name}.so"
     if not path.exists():
+        # A process that finds all in the cache does without.
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="tensorlang-") as folder:
             made = _compile(source, function, Path(folder), toolchain)
             keep(path.with_suffix(".c"), source.encode())

@@ -10,6 +10,7 @@ from tensorlang.backends.c.compiler import Function, load
 from tensorlang.backends.c.program import OUT_OF_MEMORY, Translation, translate
 from tensorlang.backends.c.toolchain import Toolchain
 from tensorlang.backends.c.types import stored
+from tensorlang.backends.executable import Run
 from tensorlang.errors import InternalError, ShapeError
 from tensorlang.ir.conversion import convert
 from tensorlang.ir.stmt import Program
@@ -30,10 +31,9 @@ class CExecutable:
         self._bytes = [stored(dtype).bits // 8 for b in buffers for dtype in b.dtypes]
         self._pack_pointers = struct.Struct(f"={len(self._bytes)}Q").pack
         floats = "".join(_format(param.dtype) for param in program.params)
-        self._pack_scalars = struct.Struct(f"={len(program.sizes)}q{floats}q").pack
+        self._pack_scalars = struct.Struct(f"={floats}q").pack
         self._sizes = [size.name for size in program.sizes]
         self._params = [(param.name, param.dtype) for param in program.params]
-        self._layouts: dict[tuple[_Layout, bool], _Plan] = {}
         self._variants: dict[tuple[tuple[bool, ...], bool], Function] = {}
         self._translation = self._translate((True,) * len(self._bytes), in_place=False)
 
@@ -66,33 +66,45 @@ class CExecutable:
 
         Raises: MemoryError: a workspace was refused.  ShapeError: stride-not-whole.
         """
-        arrays = (*inputs, *outputs)
-        addresses = tuple(map(address_of, arrays))
-        in_place = not set(addresses[: len(inputs)]).isdisjoint(addresses[len(inputs) :])
-        layout = tuple([(array.strides, array.shape) for array in arrays])
-        plan = self._layouts.get((layout, in_place))
-        if plan is None:
-            plan = self._plan(layout, in_place=in_place)
-        function, strides = plan
-        scalars: list[Any] = [sizes[name] for name in self._sizes]
-        scalars += [convert(params[name], dtype) for name, dtype in self._params]
-        pointers = self._pack_pointers(*addresses)
-        IN_FLIGHT.append(None)
-        try:
-            scalars.append(len(IN_FLIGHT))
-            status = function(pointers + strides + self._pack_scalars(*scalars))
-        finally:
-            IN_FLIGHT.pop()
-        if status == OUT_OF_MEMORY:
-            raise MemoryError(f"{self._program.name}: no memory for a workspace")
-        if status:
-            raise InternalError(f"{self._program.name} returned {status}")
+        self.prepare(sizes)(params, inputs, outputs)
 
-    def _plan(self, layout: "_Layout", *, in_place: bool) -> "_Plan":
-        """The function for arrays laid out so, and their strides as it reads them."""
+    def prepare(self, sizes: Mapping[str, int], device: str = "cpu") -> Run:
+        """`run` for calls of these Sizes, all with arrays of the same layouts."""
+        plans: dict[bool, _Plan] = {}
+        pack_pointers, pack_scalars, taken = self._pack_pointers, self._pack_scalars, self._params
+
+        def run(
+            params: Mapping[str, Scalar], inputs: Sequence[Any], outputs: Sequence[Any]
+        ) -> None:
+            addresses = tuple(map(address_of, (*inputs, *outputs)))
+            in_place = not set(addresses[: len(inputs)]).isdisjoint(addresses[len(inputs) :])
+            plan = plans.get(in_place)
+            if plan is None:
+                plan = plans[in_place] = self._plan((*inputs, *outputs), sizes, in_place=in_place)
+            function, known = plan
+            scalars = [convert(params[name], dtype) for name, dtype in taken]
+            IN_FLIGHT.append(None)
+            try:
+                calls = len(IN_FLIGHT)
+                status = function(pack_pointers(*addresses) + known + pack_scalars(*scalars, calls))
+            finally:
+                IN_FLIGHT.pop()
+            if status:
+                raise self._failure(status)
+
+        return run
+
+    def _failure(self, status: int) -> Exception:
+        if status == OUT_OF_MEMORY:
+            return MemoryError(f"{self._program.name}: no memory for a workspace")
+        return InternalError(f"{self._program.name} returned {status}")
+
+    def _plan(self, arrays: Sequence[Any], sizes: Mapping[str, int], *, in_place: bool) -> "_Plan":
+        """The function for arrays laid out like these, and their strides and the Sizes in bytes."""
         words: list[int] = []
         contiguous: list[bool] = []
-        for (strides, shape), size in zip(layout, self._bytes, strict=True):
+        for array, size in zip(arrays, self._bytes, strict=True):
+            strides, shape = array.strides, array.shape
             contiguous.append(not strides or strides[-1] == size or shape[-1] < 2)
             for stride, extent in zip(strides, shape, strict=True):
                 if stride % size and extent > 1:
@@ -101,17 +113,12 @@ class CExecutable:
         key = tuple(contiguous), in_place
         if key not in self._variants:
             self._translate(key[0], in_place=in_place)
-        plan = self._variants[key], struct.pack(f"={len(words)}q", *words)
-        if len(self._layouts) >= _MOST_LAYOUTS:
-            self._layouts.clear()
-        self._layouts[layout, in_place] = plan
-        return plan
+        words += (sizes[name] for name in self._sizes)
+        return self._variants[key], struct.pack(f"={len(words)}q", *words)
 
 
-# For each array its strides in bytes and its shape; what is done with arrays laid out so.
-_Layout: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+# The function of a variant, and the part of its arguments that calls have in common.
 _Plan: TypeAlias = tuple[Function, bytes]
-_MOST_LAYOUTS = 1024
 
 
 def _format(dtype: DType) -> str:

@@ -1,10 +1,10 @@
 """C identifiers for the names of a program: `C.i` becomes `i` where no other name ends so."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from tensorlang.ir.stmt import Allocate, For, Let, Program, walk
+from tensorlang.ir.types import DTYPES
 
 _KEYWORDS = frozenset(
     """
@@ -18,15 +18,39 @@ _KEYWORDS = frozenset(
     wchar_t linux unix
     """.split()  # noqa: SIM905 (a table of words reads better than a list of strings)
 )
-# Typedefs, helpers of the prelude (all end in a type: exp_f32x8), libm, and what C reserves.
-_TAKEN = re.compile(
-    r"(.*_)?(bool|index|[iu](8|16|32|64)|f(16|32|64)|bf16|tf32|f8e4m3|f8e5m2)(_?x\d+)?(_at)?"
-    r"|u?int(_least|_fast)?\d+_t|u?intptr_t|u?intmax_t|U?INT.*|_.*|omp_.*"
-    r"|(a?(sin|cos|tan)h?|atan2|exp2?|expm1|log(2|10|1p|b)?|pow|sqrt|cbrt|hypot|erfc?|[lt]gamma"
-    r"|ceil|floor|trunc|l?l?r(int|ound)|round|nearbyint|fmod|remainder|remquo|copysign|nan"
-    r"|next(after|toward)|f(dim|max|min|ma|abs)|frexp|ldexp|modf|scalbl?n|ilogb|[jy][01n]|gamma"
-    r"|isnan|isinf|isfinite|isnormal|signbit|fpclassify|signgam)[fl]?"
+# The functions of libm, each also with an f or an l behind it.
+_LIBM = frozenset(
+    """
+    sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 exp exp2 expm1 log log2 log10
+    log1p logb pow sqrt cbrt hypot erf erfc lgamma tgamma ceil floor trunc rint lrint llrint round
+    lround llround nearbyint fmod remainder remquo copysign nan nextafter nexttoward fdim fmax fmin
+    fma fabs frexp ldexp modf scalbn scalbln ilogb j0 j1 jn y0 y1 yn gamma isnan isinf isfinite
+    isnormal signbit fpclassify signgam
+    """.split()  # noqa: SIM905 (a table of words reads better than a list of strings)
 )
+# What the tags of types begin with; a number of lanes may follow.
+_ELEMENTS = frozenset((*DTYPES, "index"))
+_RESERVED = ("_", "omp_", "INT", "UINT")
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a name is one of libm's, a typedef, a helper of the prelude, or reserved by C.
+
+    Helpers and typedefs end in a type: exp_f32x8, f32x8_at.
+    """
+    if name.startswith(_RESERVED) or (name.endswith("_t") and "int" in name):
+        return True
+    if name in _LIBM or (name[-1:] in "fl" and name[:-1] in _LIBM):
+        return True
+    words = name.removesuffix("_at").split("_")
+    if _is_lanes(words[-1]) and len(words) > 1:
+        words.pop()
+    element, _, lanes = words[-1].rpartition("x")
+    return words[-1] in _ELEMENTS or (element in _ELEMENTS and lanes.isdecimal())
+
+
+def _is_lanes(word: str) -> bool:
+    return word[:1] == "x" and word[1:].isdecimal()
 
 
 class Names:
@@ -53,7 +77,7 @@ class Names:
         """An identifier like `wanted` that nothing else has."""
         base = wanted.replace(".", "_")
         base = "".join(c if c.isascii() else f"u{ord(c):x}" for c in base)
-        if base in _KEYWORDS or _TAKEN.fullmatch(base):
+        if base in _KEYWORDS or _is_taken(base):
             base += "_"
         made, count = base, self._count[base]
         while made in self._used:

@@ -5,18 +5,20 @@ import hashlib
 import importlib.util
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tensorlang.backends.c.cache import cache_folder, keep
 from tensorlang.backends.c.machine import Machine
 from tensorlang.errors import TargetError
 from tensorlang.machine import c_compiler
+
+if TYPE_CHECKING:
+    import subprocess
 
 # IEEE arithmetic as written: no contraction, no reassociation; signed integers wrap.  Errno and
 # floating-point traps are not observed, which lets sqrt and selects become single instructions.
@@ -136,6 +138,8 @@ def _runs(command: tuple[str, ...], flags: Sequence[str]) -> bool:
 
     Some linkers leave a missing runtime to the loader (zig has OpenMP's headers, not its library).
     """
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="tensorlang-") as folder:
         source, made = Path(folder, "probe.c"), Path(folder, "probe.so")
         source.write_text(_PROBE)
@@ -150,6 +154,9 @@ def _runs(command: tuple[str, ...], flags: Sequence[str]) -> bool:
 
 def run_quietly(command: Sequence[str]) -> "subprocess.CompletedProcess[str] | None":
     """Run a command and keep what it says; None when it cannot be started."""
+    # A process that finds all in the cache does without.
+    import subprocess
+
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:

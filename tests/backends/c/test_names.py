@@ -32,10 +32,19 @@ def test_fresh_names_clash_with_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["int", "restrict", "NULL", "f32x8", "exp_f32x8", "sinf", "int64_t", "_Bool", "omp_x"]
+    "name",
+    [
+        *("int", "restrict", "NULL", "f32x8", "exp_f32x8", "f32_from_f16_x8", "f8e4m3", "index"),
+        *("u8x16_at", "sinf", "log1pl", "int64_t", "INT8_MAX", "_Bool", "omp_x"),
+    ],
 )
 def test_what_c_or_the_prelude_uses_is_not_given_away(name: str) -> None:
     assert names().fresh(name) == name + "_"
+
+
+@pytest.mark.parametrize("name", ["xs", "f", "x8", "f32x", "sines", "interior", "lanes_x8"])
+def test_other_names_stay(name: str) -> None:
+    assert names().fresh(name) == name
 
 
 def test_letters_beyond_ascii_are_spelled() -> None:
