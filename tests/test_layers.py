@@ -129,6 +129,9 @@ INSIDE_A_FUNCTION: dict[str, set[str]] = {
     # Bring lark, which only a text needs.
     "tensorlang.module": {"tensorlang"},
     "tensorlang.text.schedules": {"schedule"},
+    # Run a compiler, which a first call does not where all is in the cache: 7 ms of it.
+    "subprocess": {"backends.c"},
+    "tempfile": {"backends.c"},
     # Needs hypothesis, of the `test` extra.
     "tensorlang.testing.checking": {"cli"},
 }
