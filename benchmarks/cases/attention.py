@@ -165,39 +165,57 @@ def _relative(place: Place) -> Case:
 
 def _documents(place: Place) -> Case:
     """Sequences packed into one: a query sees the keys of its own document."""
-    batch, heads, length, features = (1, 2, 24, 16) if place.dry else (4, HEADS, 4096, 128)
-    longest = 10 if place.dry else 1024
-
-    def ranges(at: Place) -> tuple[Any, Any, Any]:
-        random = torch.Generator().manual_seed(at.seed)
-        ends = torch.randint(1, longest, (batch, length), generator=random).cumsum(1)
-        ids = torch.searchsorted(ends, torch.arange(length).expand(batch, length), right=True)
-        last = ends.gather(1, ids).clamp(max=length)
-        first = torch.where(ids > 0, ends.gather(1, (ids - 1).clamp(min=0)), 0)
-        return first.int().to(at.device), last.int().to(at.device), ids.int().to(at.device)
+    shape = _shape_of_documents(place)
+    length, features = shape[2:]
 
     def made() -> Any:
         pipeline = _pipeline(place, features, first=tl.i32, last=tl.i32)
         return pipeline, flash(pipeline, "triton", **({"slices": 16} if place.dry else {}))
 
-    def plain(q: Any, k: Any, v: Any, first: Any, last: Any, ids: Any) -> Any:
-        same = (ids[:, :, None] == ids[:, None, :])[:, None]
-        return sdpa(q, k, v, attn_mask=same)
-
     def exact(q: Any, k: Any, v: Any, *rest: Any) -> Any:
         parts = zip(q, k, v, *rest, strict=True)
-        return torch.cat([plain(*(t[None].double() for t in p[:3]), *(t[None] for t in p[3:]))
-                          for p in parts])  # fmt: skip
+        return torch.cat([
+            _of_documents(*(t[None].double() for t in p[:3]), *(t[None] for t in p[3:]))
+            for p in parts
+        ])  # fmt: skip
 
-    shape = (batch, heads, length, features)
-    peers = () if place.dry else (*compiled(plain), Contender("flex", _flex_documents))
     return Case(
         name=f"attention documents S{length} D{features} {place.half}",
-        inputs=lambda at: (*_inputs(at, shape, shape), *ranges(at)),
+        inputs=lambda at: (*_inputs(at, shape, shape), *_ranges(at)),
         reference=exact,
-        contenders=(ours(made, view=lambda inputs: inputs[:5]), eager(plain), *peers),
+        contenders=(
+            ours(made, view=lambda inputs: inputs[:5]),
+            *_peers_of_documents(place),
+        ),
         quick=True,
     )
+
+
+def _shape_of_documents(place: Place) -> tuple[int, int, int, int]:
+    return (1, 2, 24, 16) if place.dry else (4, HEADS, 4096, 128)
+
+
+def _ranges(place: Place) -> tuple[Any, Any, Any]:
+    """Of each query its first key, the end of its keys, and the number of its document."""
+    batch, _, length, _ = _shape_of_documents(place)
+    random = torch.Generator().manual_seed(place.seed)
+    longest = 10 if place.dry else 1024
+    ends = torch.randint(1, longest, (batch, length), generator=random).cumsum(1)
+    ids = torch.searchsorted(ends, torch.arange(length).expand(batch, length), right=True)
+    last = ends.gather(1, ids).clamp(max=length)
+    first = torch.where(ids > 0, ends.gather(1, (ids - 1).clamp(min=0)), 0)
+    return tuple(t.int().to(place.device) for t in (first, last, ids))
+
+
+def _of_documents(q: Any, k: Any, v: Any, first: Any, last: Any, ids: Any) -> Any:
+    same = (ids[:, :, None] == ids[:, None, :])[:, None]
+    return sdpa(q, k, v, attn_mask=same)
+
+
+def _peers_of_documents(place: Place) -> tuple[Contender, ...]:
+    peers = () if place.dry else compiled(_of_documents)
+    flex = () if place.dry else (Contender("flex", _flex_documents),)
+    return (eager(_of_documents), *peers, *flex)
 
 
 def _flex_documents(inputs: Sequence[Any]) -> Call:
@@ -213,7 +231,8 @@ def _flex_documents(inputs: Sequence[Any]) -> Call:
 
 def backward_cases(place: Place) -> list[Case]:
     shapes = [(24, 16)] if place.dry else [(n, d) for d in FEATURES for n in LENGTHS]
-    return [_backward(place, *shape, is_causal) for shape in shapes for is_causal in (True, False)]
+    made = [_backward(place, *shape, is_causal) for shape in shapes for is_causal in (True, False)]
+    return [*made, _documents_backward(place)]
 
 
 def _backward(place: Place, length: int, features: int, is_causal: bool) -> Case:
@@ -222,17 +241,8 @@ def _backward(place: Place, length: int, features: int, is_causal: bool) -> Case
     causal = "top_left" if is_causal else ""
 
     def contender(variant: str = "", **options: Any) -> Contender:
-        def prepare(inputs: Sequence[Any]) -> Call:
-            *tensors, slopes = inputs
-            forward = _pipeline(place, features, causal=causal, kept=True)
-            kept = forward.compile(flash(forward, "triton"), "triton")(*tensors)
-            gradient = attention_gradients(forward, ["q", "k", "v"])
-            kernel = gradient.compile(backward(gradient, "triton", **options), "triton")
-            return lambda: kernel(*tensors, *kept, slopes)
+        return _our_gradient(place, features, {"causal": causal}, variant, **options)
 
-        return Contender(f"tensorlang {variant}".strip(), prepare)
-
-    usual = {"keys": Tile(16, 16, 4, 2), "queries": Tile(16, 16, 4, 2)} if place.dry else {}
     tuned = TILES_BACKWARD[features] if place.tune else ()
     variants = [
         contender(f"{keys} {queries}", keys=Tile(*keys), queries=Tile(*queries))
@@ -246,7 +256,7 @@ def _backward(place: Place, length: int, features: int, is_causal: bool) -> Case
         inputs=lambda at: (*_inputs(at, shape, shape), at.randn(*shape, dtype=TORCH[at.half])),
         reference=partial(_exact_gradients, is_causal=is_causal),
         contenders=(
-            contender(**usual),
+            contender(),
             *variants,
             *(_gradient_of(peer) for peer in _peers(place, is_causal)),
         ),
@@ -255,15 +265,62 @@ def _backward(place: Place, length: int, features: int, is_causal: bool) -> Case
     )
 
 
+def _our_gradient(
+    place: Place, features: int, mask: dict[str, Any], variant: str = "", **options: Any
+) -> Contender:
+    usual = {"keys": Tile(16, 16, 4, 2), "queries": Tile(16, 16, 4, 2)} if place.dry else {}
+
+    def prepare(inputs: Sequence[Any]) -> Call:
+        *given, slopes = inputs
+        forward = _pipeline(place, features, kept=True, **mask)
+        tensors = given[: len(forward.algorithm.inputs)]
+        kept = forward.compile(flash(forward, "triton"), "triton")(*tensors)
+        gradient = attention_gradients(forward, ["q", "k", "v"])
+        schedule = backward(gradient, "triton", **{**usual, **options})
+        kernel = gradient.compile(schedule, "triton")
+        return lambda: kernel(*tensors, *kept, slopes)
+
+    return Contender(f"tensorlang {variant}".strip(), prepare)
+
+
+def _documents_backward(place: Place) -> Case:
+    """The gradient of sequences packed into one."""
+    shape = _shape_of_documents(place)
+    length, features = shape[2:]
+
+    def exact(*inputs: Any) -> Sequence[Any]:
+        parts = [_slopes_of(_of_documents, [t[None] for t in p]) for p in zip(*inputs, strict=True)]
+        return tuple(torch.cat(of_one) for of_one in zip(*parts, strict=True))
+
+    return Case(
+        name=f"attention backward documents S{length} D{features} {place.half}",
+        inputs=lambda at: (
+            *_inputs(at, shape, shape),
+            *_ranges(at),
+            at.randn(*shape, dtype=TORCH[at.half]),
+        ),
+        reference=exact,
+        contenders=(
+            _our_gradient(place, features, {"first": tl.i32, "last": tl.i32}),
+            *(_gradient_of(peer) for peer in _peers_of_documents(place)),
+        ),
+        quick=True,
+    )
+
+
+def _slopes_of(function: Callable[..., Any], inputs: Sequence[Any]) -> Sequence[Any]:
+    """In f64, the gradients of what is no number of a place, given that of the result."""
+    *given, slopes = [t.double() if t.is_floating_point() else t for t in inputs]
+    leaves = [t.requires_grad_() for t in given if t.is_floating_point()]
+    return torch.autograd.grad(function(*given), leaves, slopes)
+
+
 def _exact_gradients(q: Any, k: Any, v: Any, slopes: Any, *, is_causal: bool) -> Sequence[Any]:
     """In f64, one batch after the other."""
-    made: list[Sequence[Any]] = []
-    for parts in zip(q, k, v, slopes, strict=True):
-        *one, slope = (t[None].double() for t in parts)
-        leaves = [t.requires_grad_() for t in one]
-        out = _exact(*leaves, is_causal=is_causal)
-        made.append(torch.autograd.grad(out, leaves, slope))
-    return tuple(torch.cat(parts) for parts in zip(*made, strict=True))
+    exact = partial(_exact, is_causal=is_causal)
+    parts = zip(q, k, v, slopes, strict=True)
+    made = [_slopes_of(exact, [t[None] for t in part]) for part in parts]
+    return tuple(torch.cat(of_one) for of_one in zip(*made, strict=True))
 
 
 def _gradient_of(peer: Contender) -> Contender:
@@ -271,8 +328,8 @@ def _gradient_of(peer: Contender) -> Contender:
 
     def prepare(inputs: Sequence[Any]) -> Call:
         *tensors, slopes = inputs
-        leaves = [t.detach().requires_grad_() for t in tensors]
-        out = peer.prepare(leaves)()
+        leaves = [t.detach().requires_grad_() for t in tensors if t.is_floating_point()]
+        out = peer.prepare([*leaves, *tensors[len(leaves) :]])()
         return lambda: torch.autograd.grad(out, leaves, slopes, retain_graph=True)
 
     return Contender(peer.impl, prepare)
