@@ -13,6 +13,7 @@ from benchmarks.cases import (
     linear_act,
     matmul,
     model,
+    operators,
     quant,
     reductions,
     rows,
@@ -35,6 +36,7 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "reductions": reductions.cases,
     "conv": conv.cases,
     "f8": f8.cases,
+    "operators": operators.cases,
     "model": model.cases,
 }
 

@@ -18,11 +18,11 @@ EPS, LARGEST, LEAST, BLOCK = 1e-6, 448.0, 1e-12, 128
 def cases(place: Place) -> list[Case]:
     m, n, wide = (3, 256, 256) if place.dry else (8192, 4096, 14336)
     return [
-        _quantize(place, m, n, 0),
-        _rms_norm(place, m, n, 0),
-        _rms_norm(place, m, n, BLOCK),
-        _silu_mul(place, m, wide, 0),
-        _silu_mul(place, m, wide, BLOCK),
+        quantize_case(place, m, n, 0),
+        rms_norm_case(place, m, n, 0),
+        rms_norm_case(place, m, n, BLOCK),
+        silu_mul_case(place, m, wide, 0),
+        silu_mul_case(place, m, wide, BLOCK),
     ]
 
 
@@ -34,29 +34,29 @@ def _split(y: Any, block: int) -> tuple[Any, Any]:
     return q.reshape(y.shape), (top / LARGEST).squeeze(-1)
 
 
-def _quantize(place: Place, m: int, n: int, block: int) -> Case:
+def quantize_case(place: Place, m: int, n: int, block: int, prefix: str = "") -> Case:
     def quantize(x: Any) -> Any:
         return _split(x.float(), block)
 
     pipeline = quantized.quantize(tl.bf16, out_dtype="f8e4m3")
-    return _case(place, f"quantize {m}x{n}", pipeline, quantize, (m, n), 1, block)
+    return _case(place, f"{prefix}quantize {m}x{n}", pipeline, quantize, (m, n), 1, block)
 
 
-def _rms_norm(place: Place, m: int, n: int, block: int) -> Case:
+def rms_norm_case(place: Place, m: int, n: int, block: int, prefix: str = "") -> Case:
     def rms_norm(x: Any, w: Any) -> Any:
         return _split(functional.rms_norm(x.float(), (n,), w.float(), EPS), block)
 
     pipeline = normalization.rms_norm(tl.bf16, tl.bf16, out_dtype="f8e4m3")
-    name = f"rms_norm+quantize {m}x{n}"
+    name = f"{prefix}rms_norm+quantize {m}x{n}"
     return _case(place, name, pipeline, rms_norm, (m, n), 1, block, rows=((n,),), eps=EPS)
 
 
-def _silu_mul(place: Place, m: int, n: int, block: int) -> Case:
+def silu_mul_case(place: Place, m: int, n: int, block: int, prefix: str = "") -> Case:
     def silu_mul(x: Any, gate: Any) -> Any:
         return _split(functional.silu(x.float()) * gate.float(), block)
 
     pipeline = quantized.silu_mul(tl.bf16, tl.bf16, out_dtype="f8e4m3")
-    return _case(place, f"silu_mul+quantize {m}x{n}", pipeline, silu_mul, (m, n), 2, block)
+    return _case(place, f"{prefix}silu_mul+quantize {m}x{n}", pipeline, silu_mul, (m, n), 2, block)
 
 
 def _case(
