@@ -48,8 +48,7 @@ def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     stored = {s.buffer for s in stores} - {s.buffer for s in stores if s.atomic}
     found: list[Cell] = []
     for buffer in sorted(stored - busy - bound):
-        accesses = list(_accesses(loop.body, buffer, scope, unit.storages[buffer]))
-        found += _cells(accesses, bound)
+        found += _cells(_accesses(loop.body, buffer, scope, unit.storages[buffer]), bound)
     vectors = sum(cell.lanes > 1 for cell in found)
     if vectors > unit.machine.vector_registers - 3 or len(found) - vectors > 8:
         return ()
@@ -64,7 +63,7 @@ def cells_of_buffer(body: Stmt, buffer: str, storage: Storage, scope: Scope) -> 
     bound = _bound_in(body)
     if bound is None:
         return ()
-    cells = _cells(list(_accesses(body, buffer, scope, storage)), bound)
+    cells = _cells(_accesses(body, buffer, scope, storage), bound)
     return tuple(cells) if all(cell.lanes > 1 for cell in cells) else ()
 
 
@@ -227,6 +226,8 @@ def _touches(stmt: Stmt, buffer: str) -> bool:
 def _loads(
     values: tuple[Expr, ...], buffer: str, scope: Scope, storage: Storage
 ) -> Iterator[_Access]:
+    if not any(buffer in value.reads for value in values):
+        return
     for load in loads_of(*values):
         if any(buffer in i.reads for i in load.indices):
             yield _Access(None, False)
@@ -262,18 +263,20 @@ def _access(
     return _Access(Cell(buffer, component, places, lanes), is_store)
 
 
-def _cells(accesses: list[_Access], bound: frozenset[str]) -> list[Cell]:
+def _cells(accesses: Iterable[_Access], bound: frozenset[str]) -> list[Cell]:
     """The distinct cells, where each access has one and no two can overlap."""
-    found: list[Cell] = []
-    for access in sorted(accesses, key=lambda a: not a.is_store):
-        cell = access.cell
-        if cell is None or not _is_fixed(cell.places, bound):
+    fixed: list[tuple[Cell, bool]] = []
+    for access in accesses:
+        if access.cell is None or not _is_fixed(access.cell.places, bound):
             return []
+        fixed.append((access.cell, access.is_store))
+    found: list[Cell] = []
+    for cell, is_store in sorted(fixed, key=lambda pair: not pair[1]):
         same = [c for c in found if c.component == cell.component and c.is_at(cell.places)]
         if same:
             if same[0].lanes != cell.lanes:
                 return []
-        elif access.is_store:
+        elif is_store:
             found.append(cell)
         else:
             return []
