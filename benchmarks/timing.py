@@ -163,9 +163,9 @@ class FakeClock:
 
 
 def wall_times(
-    calls: Mapping[str, Call], seconds: float, shuffler: random.Random
+    calls: Mapping[str, Call], seconds: float, shuffler: random.Random, rounds: int = 5
 ) -> dict[str, list[float]]:
-    """Microseconds of single calls on the CPU, at least five a contender."""
+    """Microseconds of single calls on the CPU, at least `rounds` a contender."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     started = time.perf_counter()
     while True:
@@ -175,8 +175,8 @@ def wall_times(
             start = time.perf_counter()
             call()
             times[name].append((time.perf_counter() - start) * 1e6)
-        rounds = len(next(iter(times.values())))
-        if rounds >= 5 and time.perf_counter() - started > seconds * len(calls):
+        enough = len(next(iter(times.values()))) >= rounds
+        if enough and time.perf_counter() - started > seconds * len(calls):
             return times
 
 

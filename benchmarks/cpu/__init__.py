@@ -45,16 +45,22 @@ _VARIABLES = ("OMP_NUM_THREADS", "HL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_
 
 
 class CpuClock:
-    """Single calls, interleaved, at least five of each.  Args: seconds: for each contender."""
+    """Single calls, interleaved.
 
-    def __init__(self, seconds: float) -> None:
+    Args:
+        seconds: for each contender.
+        rounds: how often each is called at the least.
+    """
+
+    def __init__(self, seconds: float, rounds: int) -> None:
         self.seconds = seconds
+        self.rounds = rounds
 
     def measure(self, mode: Mode, calls: Mapping[str, Call]) -> dict[str, Sample]:
         """The times of `mode` "wall", the only one here."""
         for call in calls.values():
             call()
-        times = wall_times(calls, self.seconds, random.Random(0))
+        times = wall_times(calls, self.seconds, random.Random(0), self.rounds)
         return {name: Sample.of(values) for name, values in times.items()}
 
 
@@ -127,7 +133,7 @@ def _measure(
 ) -> None:
     families, impls, only = selection
     place = Place("cpu", dry=dry)
-    clock: Clock = FakeClock() if dry else CpuClock(0.1 if quick else 0.5)
+    clock: Clock = FakeClock() if dry else CpuClock(*((0.1, 3) if quick else (0.5, 5)))
     label = f", {count} thread{'s' if count > 1 else ''}"
     for case in (c for family in families for c in FAMILIES[family](place)):
         if not any(fnmatchcase(case.name, pattern) for pattern in only):

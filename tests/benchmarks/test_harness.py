@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.bars import BARS, Bar
 from benchmarks.case import Case, Contender, Place
-from benchmarks.checking import error_of, relative_error
+from benchmarks.checking import PIECE, error_of, relative_error
 from benchmarks.report import markdown
 from benchmarks.results import Results, Row
 from benchmarks.run import measure
@@ -91,6 +91,17 @@ def test_who_is_wrong_or_fails_is_named_and_not_timed():
     assert why["late"] == "not compiled in 60 s"
 
 
+def test_the_error_is_that_of_all_pieces_as_one_vector():
+    reference = np.linspace(1.0, 2.0, 2 * PIECE + 3).reshape(1, -1)
+    output = reference.copy()
+    output[0, [5, PIECE, -1]] += 3.0, -4.0, 12.0
+    expected = 13.0 / np.linalg.norm(reference)
+    assert relative_error(output, reference) == pytest.approx(expected)
+    output[0, -1] = np.nan
+    assert relative_error(output, reference) == float("inf")
+    assert relative_error(output[:, 1:], reference) == float("inf")
+
+
 def test_contenders_are_interleaved_and_their_order_changes():
     order: list[str] = []
     calls = {name: (lambda name=name: order.append(name)) for name in "abc"}
@@ -99,6 +110,11 @@ def test_contenders_are_interleaved_and_their_order_changes():
     assert {len(values) for values in times.values()} == {5}
     assert all(sorted(one) == ["a", "b", "c"] for one in rounds)
     assert len({tuple(one) for one in rounds}) > 1
+
+
+def test_whoever_is_slow_is_called_as_often_as_asked():
+    times = wall_times({"slow": lambda: None}, 0.0, random.Random(0), 3)
+    assert len(times["slow"]) == 3
 
 
 def test_a_sample_is_a_median_and_its_spread():
