@@ -2,6 +2,8 @@
 
 for v prefetch.A=2: ... A[v, j] ...     ->
 for v: { if (v + 2 < end) for j: __builtin_prefetch(&A[v + 2, j]), a cache line a step; ... }
+
+Regions that lie side by side, such as the vectors of an unrolled row, are one.
 """
 
 from contextlib import ExitStack
@@ -35,8 +37,8 @@ def write_prefetches(loop: For, end: str, scope: Scope, unit: Unit) -> None:
             why = "it is held in registers" if held else "no index known beforehand reads it there"
             unit.note(f"nothing of '{buffer}' is prefetched in '{loop.var}': {why}")
             continue
-        for box in boxes:
-            with unit.code.block(f"if ({unit.names[loop.var]} + {offset} < {end})"):
+        with unit.code.block(f"if ({unit.names[loop.var]} + {offset} < {end})"):
+            for box in boxes:
                 _write_box(buffer, box, scope, unit)
 
 
@@ -58,31 +60,58 @@ def _boxes(loop: For, buffer: str, offset: int) -> list[tuple[Interval, ...]]:
         if len(ends) == 2 * len(access.tight) and not any(e.reads for e in ends):
             pairs = zip(ends[::2], ends[1::2], strict=True)
             found[tuple(ends)] = tuple(Interval(lo, hi) for lo, hi in pairs)
-    return list(found.values())
+    return _joined(list(found.values()))
+
+
+def _joined(boxes: list[tuple[Interval, ...]]) -> list[tuple[Interval, ...]]:
+    """The boxes with each that goes on in a row where the one before it ends made one with it."""
+    made: list[tuple[Interval, ...]] = []
+    for box in boxes:
+        previous = made[-1] if made else ()
+        if previous and box and _goes_on(previous, box):
+            made[-1] = (*box[:-1], Interval(previous[-1].lo, box[-1].hi))
+        else:
+            made.append(box)
+    return made
+
+
+def _goes_on(previous: tuple[Interval, ...], box: tuple[Interval, ...]) -> bool:
+    """Whether the box has the first element after the other in each of its rows."""
+    is_same = all(
+        a.lo is b.lo and a.hi is b.hi for a, b in zip(previous[:-1], box[:-1], strict=True)
+    )
+    last, first = previous[-1].hi, box[-1].lo
+    assert last is not None
+    assert first is not None
+    return is_same and simplify(first - last) is integer(1)
 
 
 def _write_box(buffer: str, box: tuple[Interval, ...], scope: Scope, unit: Unit) -> None:
     """One prefetch a cache line of every row of the region, within the buffer."""
     storage = unit.storages[buffer]
-    indices = tuple(Var(f"{buffer}.ahead{k}") for k in range(len(box)))
-    names = {i.name: unit.names.fresh(f"ahead{k}") for k, i in enumerate(indices)}
+    steps = tuple(Var(f"{buffer}.ahead{k}") for k in range(len(box)))
+    names = {step.name: unit.names.fresh(f"ahead{k}") for k, step in enumerate(steps)}
     renamed = {**scope.renamed, **names}
     inside = replace(scope, renamed=renamed, lane=None, mask=None)
+    expressions = Expressions(unit, inside)
+    places: list[Expr] = []
     with ExitStack() as loops:
-        for k, (index, interval) in enumerate(zip(indices, box, strict=True)):
+        for k, (step, interval) in enumerate(zip(steps, box, strict=True)):
             assert interval.lo is not None
             assert interval.hi is not None
-            expressions = Expressions(unit, inside)
-            low, high = expressions.scalar(interval.lo), expressions.scalar(interval.hi)
-            step = 1
-            if k == len(box) - 1 and storage.strides[0][k] is integer(1):
-                step = max(1, _LINE * 8 // stored(storage.dtypes[0]).bits)
-            name = renamed[index.name]
-            if interval.lo is interval.hi:
-                unit.code.line(f"const int64_t {name} = {low};")
+            name, low = renamed[step.name], interval.lo
+            if low is interval.hi:
+                unit.code.line(f"const int64_t {name} = {expressions.scalar(low)};")
+                places.append(step)
                 continue
-            head = f"for (int64_t {name} = {low}; {name} <= {high}; {name} += {step})"
+            line = 1
+            if k == len(box) - 1 and storage.strides[0][k] is integer(1):
+                line = max(1, _LINE * 8 // stored(storage.dtypes[0]).bits)
+            # From 0, since a compiler unrolls what it can count, whatever the addresses are.
+            last = expressions.scalar(simplify(interval.hi - low))
+            head = f"for (int64_t {name} = 0; {name} <= {last}; {name} += {line})"
             loops.enter_context(unit.code.block(head))
+            places.append(low + step)
         for k, pointer in enumerate(storage.pointers):
-            at = Expressions(unit, inside).scalar(storage.offset(indices, k))
+            at = expressions.scalar(storage.offset(tuple(places), k))
             unit.code.line(f"__builtin_prefetch(&{pointer}[{at}]);")

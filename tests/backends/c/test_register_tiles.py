@@ -103,6 +103,16 @@ def test_what_registers_hold_is_not_prefetched() -> None:
     assert (run(program, "c", [a, b], (4, 32)) == 4).all()
 
 
+def test_a_row_is_prefetched_once_by_a_loop_that_a_compiler_can_count() -> None:
+    """Its vectors are read one by one, and none of them has the cache line of another again."""
+    loop = "for reduction k in [0, K)"
+    program = parse_program(MATMUL.replace(loop, f"{loop} prefetch.B=4"))
+    fast, *_ = translate(program, AVX2, [True] * 3).source.split("float C[32]")
+    assert fast.count("if (k + 4 < K)") == 1
+    assert fast.count("__builtin_prefetch") == 1
+    assert "ahead1 = 0; ahead1 <= 15; ahead1 += 16" in fast
+
+
 def test_what_an_iteration_allocates_is_not_prefetched_by_its_loop() -> None:
     """Its place in another version of the loop, where each lane has one of its own, is no guide."""
     text = """
