@@ -5,20 +5,25 @@
         for r.32:  parts[l] = parts[l] + e(r)   in four vectors of 8 lanes, so that adds overlap
         f[p] = f[p] + parts[0] + ... + parts[31]
     and e of the last, incomplete vector is added to f[p] one by one
+
+A guard that is the same for all r stands around it all, for there may be no f[p] where it does not
+hold; where one is of p and of r, no partial results are made.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.nest import in_order
 from tensorlang.backends.c.rewriting import guarded, less, replace_names, total
 from tensorlang.backends.c.strips import Strip, in_strips
 from tensorlang.ir.associativity import associative_operator
-from tensorlang.ir.expr import Binary, Const, Expr, Load, Var
+from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Var
 from tensorlang.ir.functions import identity
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import Allocate, Buffer, Dim, For, LoopKind, Stmt, Store, block
 from tensorlang.ir.types import DType
+from tensorlang.ir.walk import postorder
 
 # Vectors that are added to in turn: an add takes four cycles, and two can start in each.
 _VECTORS = 4
@@ -60,6 +65,14 @@ def accumulated(
     op, (term,) = found
     outer = [loop for loop in others if not loop.reduction]
     inner = [loop for loop in others if loop.reduction]
+    names = {lane.var, *(loop.var for loop in inner)}
+    around = [g for g in guards if not g.reads and names.isdisjoint(g.free)]
+    guards = [g for g in guards if g not in set(around)]
+    if any(_says_where(g, names) for g in guards):
+        one_by_one = in_order([*inner, lane], guarded(guards, core))
+        return in_order(outer, guarded(around, one_by_one))
+    extents = [loop.extent for loop in (*inner, lane)]
+    around += [Compare("lt", integer(0), e) for e in extents if _says_where(e, names)]
     parts = _Parts(
         f"{core.buffer}.parts", core.values[0].dtype, op, lane, width, _vectors(lane, width)
     )
@@ -71,7 +84,16 @@ def accumulated(
 
     loops = in_order(inner, in_strips(lane, _widths(parts), strip))
     body = block(_cleared(parts), loops, _combined(parts, core))
-    return in_order(outer, Allocate(parts.buffer(), body))
+    return in_order(outer, guarded(around, Allocate(parts.buffer(), body)))
+
+
+def _says_where(e: Expr, names: AbstractSet[str]) -> bool:
+    """Whether the guard or extent is of the place p as well, as `i + r < N` or [0, N - i) is.
+
+    Where it leaves no iteration of the reductions, whose `names` these are, there may be no f[p].
+    What is of data says nothing of p.
+    """
+    return not e.reads and any(isinstance(x, Var) and x.name not in names for x in postorder(e))
 
 
 def _vectors(lane: For, width: int) -> int:

@@ -280,6 +280,47 @@ program p(N; A: f32[N], C: bool[N]) -> B: bool[N]:
   vectorized i in [0, N):
     B[i] = (A[i] < 0.5:f32) & ~C[i] | (C[i] == (0.0:f32 <= A[i]))
 """,
+    "a reduction in lanes, under guards of its place": """
+program p(N, K; A: f32[N, K]) -> B: f32[N]:
+  for i0 in [0, N):
+    B[i0] = 0.5:f32
+  let extent = (N + 2)//3*3
+  for io in [0, (extent + 15)//16):
+    vectorized ii in [0, 16):
+      let i = io*16 + ii
+      if i < extent:
+        if i < N:
+          vectorized reduction k in [0, K):
+            B[i] = max(B[i], A[i, k])
+""",
+    "a reduction in lanes, under a guard of its place and its loop": """
+program p(N, K; A: f32[K + 8]) -> B: f32[N]:
+  for i0 in [0, N):
+    B[i0] = 0.5:f32
+  for i in [0, 40):
+    vectorized reduction k in [0, 24):
+      if (i*2 + k*3 < N) & (k < K):
+        B[i] = B[i] + A[k]
+""",
+    "a reduction in lanes that reaches as far as its place allows": """
+program p(N, M; A: f32[M + 40]) -> B: f32[N]:
+  for i0 in [0, N):
+    B[i0] = 0.5:f32
+  for i in [0, 40):
+    vectorized reduction k in [0, 24):
+      if i + k < N:
+        B[i] = max(B[i], A[k])
+""",
+    "a reduction in lanes within one that may be empty": """
+program p(N, M; A: f32[M + 40]) -> B: f32[N]:
+  for i0 in [0, N):
+    B[i0] = 0.5:f32
+  for i in [0, 40):
+    vectorized reduction q in [0, 16):
+      vectorized reduction k in [0, 24):
+        if i + q < N:
+          B[i] = max(B[i], A[k + q])
+""",
     "any and all": """
 program p(N, K; C: bool[N, K]) -> B: (bool, bool)[N]:
   for i in [0, N):
