@@ -2,7 +2,8 @@
 
 for v: { lanes i, j: if first[i] <= j: s }
 
-holds for every lane of the iterations in which largest(first[i]) <= the smallest j
+holds for every lane of the iterations in which largest(first[i]) <= the smallest j,
+    and for some lane only where smallest(first[i]) <= the largest j
 """
 
 from collections.abc import Collection, Mapping
@@ -48,17 +49,21 @@ class DataExtremes:
         var: the loop, in which data that depends on it has no extreme.
         inputs: the arrays that nothing writes.
         outer: what the names around the loop are, by which two guards ask for the same.
+        words: how the smallest and the largest of an array are called.
     """
 
     var: str
     inputs: frozenset[str]
     outer: Mapping[str, Expr]
+    words: tuple[str, str] = ("smallest", "largest")
     known: dict[tuple[object, ...], _Extreme] = field(
         default_factory=dict[tuple[object, ...], _Extreme]
     )
 
-    def for_all(self, form: Linear, scope: Scope, joined: set[str]) -> Linear | None:
-        """The form with an extreme for data, so that where it is >= 0 the form is for all lanes.
+    def extreme(
+        self, form: Linear, scope: Scope, joined: set[str], *, largest: bool = False
+    ) -> Linear | None:
+        """The form with an extreme for data: the smallest or the largest that it is in any lane.
 
         Args: joined: receives the loops over which it is.
         """
@@ -68,7 +73,7 @@ class DataExtremes:
         atom, step = data[0], form.terms[data[0]]
         if len(data) > 1 or abs(step) != 1 or not isinstance(atom, Cast):
             return None
-        found = self._extreme(atom, step < 0, scope)
+        found = self._extreme(atom, (step > 0) is largest, scope)
         if found is None:
             return None
         joined |= atom.free & scope.ranges.keys()
@@ -119,7 +124,7 @@ class DataExtremes:
         self, atom: Cast, is_largest: bool, lanes: list[str], guards: list[Expr], scope: Scope
     ) -> _Extreme:
         array = next(loads_of(atom)).buffer
-        name = f"{array}_{'largest' if is_largest else 'smallest'}"
+        name = f"{array}_{self.words[is_largest]}"
         same = sum(e.buffer.name.startswith(name) for e in self.known.values())
         name += str(same or "")
         none = Const(-_FAR if is_largest else _FAR, i64)

@@ -125,7 +125,7 @@ def _decided(condition: Expr, var: str, scope: Scope, data: DataExtremes) -> _Gu
     forms: list[Linear] = []
     joined: set[str] = set()
     for slack in slacks:
-        known_of_data = data.for_all(slack, scope, joined)
+        known_of_data = data.extreme(slack, scope, joined)
         worst = known_of_data and extreme(known_of_data, scope, joined)
         if worst is None:
             return None

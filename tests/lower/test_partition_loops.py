@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tensorlang.ir.stmt import For, If, Program, walk
 from tensorlang.lower.partition_loops import partition_loops
+from tensorlang.lower.skip_masked import skip_masked
 from tensorlang.text.loop_ir import parse_program
 from tests.lower.between import executed, text
 
@@ -113,11 +114,18 @@ def test_a_mask_by_data_is_left_where_it_says_nothing(n: int, ranges: list[tuple
     before = parse_program(PACKED)
     after = partition_loops(before)
     assert [guards(loop) for loop in loops(after)] == [3, 1, 3]
+    fewer = partition_loops(skip_masked(before))
+    assert "first_least" in text(fewer)
     first, last = (np.array([r[k] for r in ranges], np.int32) for k in (0, 1))
     values = np.random.default_rng(n).integers(1, 9, (len(ranges), n)).astype(np.int32)
     at = np.arange(n)
     kept = values * ((first[:, None] <= at) & (at < last[:, None]))
-    assert np.array_equal(executed(after, first, last, values)[0], kept.sum(axis=1))
+    for program in (after, fewer):
+        assert np.array_equal(executed(program, first, last, values)[0], kept.sum(axis=1))
+
+
+def test_slices_in_which_no_row_has_a_point_are_skipped(golden) -> None:
+    golden(text(skip_masked(parse_program(PACKED))))
 
 
 def test_the_boundary_of_packed_sequences(golden) -> None:

@@ -127,6 +127,9 @@ def test_packed_sequences_have_their_gradients_by_tiles():
     p, g = made(f16, features=16, values=16, scale=0.3, first=i32, last=i32)
     assert str(g).count("where") == 3
     kernel = g.compile(backward(g, "triton", **TILES), "triton")
+    # Of keys only those that some query of the tile sees are gone over.
+    assert "first_least = " in kernel.source
+    assert "last_most = " in kernel.source
     n = 75
     q, k, v, slopes = (draw(1, 2, n, 16, seed=s).half() for s in range(4))
     starts = torch.tensor([0, 3, 50, n])
