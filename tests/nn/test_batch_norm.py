@@ -60,5 +60,7 @@ def test_what_has_no_statistics_is_refused():
         ours.batch_norm(x, None, None)
     with pytest.raises(DefinitionError, match="not-supported"):
         ours.group_norm(x, 3)
+    with pytest.raises(DefinitionError, match="not-supported"):
+        ours.batch_norm(x[0, 0], x[0, 0], x[0, 0])
     with pytest.raises(ValueError, match="more than 1 value per channel"):
         ours.batch_norm(x[:1, :, :1], None, None, training=True)

@@ -126,6 +126,8 @@ def batch_normed(
     out_dtype: str,
 ) -> tuple[list[Tensor], bool]:
     """The outputs by channel, and whether channels were innermost; running statistics move."""
+    if input.ndim < 2:
+        raise refused("batch_norm", f"{input.ndim} dimensions", "batch, channels and space")
     last = is_channels_last(input)
     x = by_channel(input, last)
     more = None if residual is None else by_channel(like(residual, input, input.shape), last)
