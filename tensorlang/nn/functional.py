@@ -240,7 +240,8 @@ def attention(
         bias: (..., heads, M, N), added to scores; a bool says which of them stay.
         slopes: (heads,), ALiBi: slope * (key - query) is added.
         documents: (batch, N); a query sees its own document.
-        first, last: (batch, M); query i sees keys first[i], ..., last[i] - 1.
+        first, last: (batch, M); query i sees keys first[i], ..., last[i] - 1.  Of documents that
+            lie one after the other this says more: what no query of a tile sees is skipped.
         sinks: (heads,), a score that takes weight and gives no value.
         table: (batch, pages); key and value are then pages, (pages, heads, page, features).
         key_scales, value_scales: (heads of key,); what they are multiplied by: both may be of 8
