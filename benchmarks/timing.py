@@ -17,6 +17,8 @@ from benchmarks.case import Call, Mode
 
 FLUSH_BYTES = 256 << 20
 """Several times the L2 cache."""
+LONG = 20.0
+"""Seconds after which calls that take seconds each, as compiling a model, are not repeated."""
 CYCLES_A_MICROSECOND = 2000
 """Of `torch.cuda._sleep`, at the highest clock: the spin may last longer, never shorter."""
 
@@ -165,7 +167,7 @@ class FakeClock:
 def wall_times(
     calls: Mapping[str, Call], seconds: float, shuffler: random.Random, rounds: int = 5
 ) -> dict[str, list[float]]:
-    """Microseconds of single calls on the CPU, at least `rounds` a contender."""
+    """Microseconds of single calls on the CPU, `rounds` a contender or more; fewer after LONG."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     started = time.perf_counter()
     while True:
@@ -176,7 +178,8 @@ def wall_times(
             call()
             times[name].append((time.perf_counter() - start) * 1e6)
         enough = len(next(iter(times.values()))) >= rounds
-        if enough and time.perf_counter() - started > seconds * len(calls):
+        spent = time.perf_counter() - started
+        if spent > LONG or (enough and spent > seconds * len(calls)):
             return times
 
 

@@ -71,7 +71,7 @@ def _turned(x: Any, cos: Any, sin: Any) -> Any:
 def cases(place: Place) -> list[Case]:
     shape = DRY if place.dry else Shape()
     return [
-        _inference(place, "prefill", shape, 1, shape.prompt),
+        _inference(place, "prefill", shape, 1, shape.prompt, fused=True),
         _inference(place, "decode B1", shape, 1, 1, cached=True),
         _inference(place, "decode B32", shape, 2 if place.dry else 32, 1, cached=True),
         _training(place, shape),
@@ -80,8 +80,13 @@ def cases(place: Place) -> list[Case]:
     ]
 
 
-def _contenders(place: Place, make: Callable[[Any], Callable[..., Any]]) -> tuple[Contender, ...]:
-    """The same function under each compiler; `make` takes what compiles it."""
+def _contenders(
+    place: Place, make: Callable[[Any], Callable[..., Any]], *, fused: bool = False
+) -> tuple[Contender, ...]:
+    """The same function under each compiler; `make` takes what compiles it.
+
+    Args: fused: also ours with a gate's products in the kernel of what is made of them.
+    """
 
     def under(impl: str, compiler: Callable[..., Any]) -> Contender:
         def prepare(inputs: Sequence[Any]) -> Call:
@@ -92,9 +97,11 @@ def _contenders(place: Place, make: Callable[[Any], Callable[..., Any]]) -> tupl
 
     options = {"target": "reference"} if place.dry else {}
     peers = () if place.dry else _peers(under)
+    joined = under("tensorlang fused", lambda m: _ours(m, {**options, "products": "fused"}))
     return (
         under("tensorlang", lambda m: _ours(m, options)),
         *(() if place.dry else (under("tensorlang frozen", lambda m: _ours(m, {"freeze": True})),)),
+        *((joined,) if fused else ()),
         under("eager", lambda m: m),
         *peers,
     )
@@ -144,7 +151,14 @@ def _inputs(
 
 
 def _inference(
-    place: Place, name: str, shape: Shape, batch: int, tokens: int, *, cached: bool = False
+    place: Place,
+    name: str,
+    shape: Shape,
+    batch: int,
+    tokens: int,
+    *,
+    cached: bool = False,
+    fused: bool = False,
 ) -> Case:
     def make(compiler: Callable[..., Any]) -> Callable[..., Any]:
         function = compiler(_layers(place, shape)[0])
@@ -163,7 +177,7 @@ def _inference(
         name=f"llama {name}",
         inputs=_inputs(place, shape, batch, tokens, cached),
         reference=reference,
-        contenders=_contenders(place, make),
+        contenders=_contenders(place, make, fused=fused),
         modes=("device", "host", "graph"),
         tolerance=2e-2,
         quick=True,
@@ -183,8 +197,8 @@ def _training(place: Place, shape: Shape) -> Case:
         function = compiler(_layers(place, shape)[0])
         return lambda *inputs: step(function, *inputs)
 
-    left_out = ("tensorlang frozen", "max-autotune")
-    trained = tuple(c for c in _contenders(place, make) if c.impl not in left_out)
+    # Nothing is a constant while it is trained.
+    trained = tuple(c for c in _contenders(place, make) if c.impl != "tensorlang frozen")
     return Case(
         name="llama train",
         inputs=_inputs(place, shape, 1, shape.prompt, cached=False),

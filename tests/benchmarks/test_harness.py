@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import timing
 from benchmarks.bars import BARS, Bar
 from benchmarks.case import Case, Contender, Place
 from benchmarks.checking import PIECE, error_of, relative_error
@@ -115,6 +116,11 @@ def test_contenders_are_interleaved_and_their_order_changes():
 def test_whoever_is_slow_is_called_as_often_as_asked():
     times = wall_times({"slow": lambda: None}, 0.0, random.Random(0), 3)
     assert len(times["slow"]) == 3
+
+
+def test_calls_that_take_long_are_timed_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(timing, "LONG", 0.0)
+    assert len(wall_times({"slow": lambda: None}, 1e9, random.Random(0))["slow"]) == 1
 
 
 def test_a_sample_is_a_median_and_its_spread():
