@@ -117,3 +117,9 @@ def test_kernels_of_a_gpu_give_the_values_of_any_schedule(make):
     kernel = back.compile(norm_rows(back, "triton", {"M": 5, "N": 37}), "triton")
     for own, other in zip(kernel(*arrays), back(*arrays), strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-4)
+
+
+def test_a_batch_is_mapped_over():
+    x, r, w = draw(3, 4, 6).detach(), draw(4, 6, seed=1).detach(), draw(6, seed=2).detach()
+    found = torch.vmap(lambda x: ours.rms_norm(x, (6,), w, 1e-5, residual=r))(x)
+    torch.testing.assert_close(found, (reference.rms_norm(x + r, (6,), w, 1e-5), x + r))

@@ -147,6 +147,15 @@ def test_zero_elements_are_no_special_case():
     torch.testing.assert_close(empty, b.expand(5, 4))
 
 
+def test_more_than_2_to_the_31_elements():
+    """Of one that is repeated, so that they take no memory."""
+    X, out = Input("x", f32, [M, N]), Func("out")
+    out[i] = X[i, N - 1]
+    op = custom_op("tensorlang_test::last", Pipeline("last", inputs=[X], outputs={out: [M]}))
+    x = torch.arange(3.0)[:, None].expand(3, 2**31 + 5)
+    assert op(x).tolist() == [0, 1, 2]
+
+
 def test_what_torch_cannot_know_is_refused():
     out = Func("ramp")
     out[i] = f32(i)
