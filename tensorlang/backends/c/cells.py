@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.guards import guards_of
-from tensorlang.backends.c.rewriting import replace_names
+from tensorlang.backends.c.rewriting import is_plain, replace_names
 from tensorlang.backends.c.storage import Storage
 from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Expr, Load, Var
@@ -24,6 +24,7 @@ from tensorlang.ir.stmt import (
     Store,
     children_of,
     exprs_of,
+    map_children,
     walk,
 )
 from tensorlang.ir.types import f32, f64, index
@@ -53,6 +54,31 @@ def cells_of(loop: For, scope: Scope, unit: Unit) -> tuple[Cell, ...]:
     if vectors > unit.machine.vector_registers - 3 or len(found) - vectors > 8:
         return ()
     return tuple(found)
+
+
+def with_fixed_places(loop: For) -> For:
+    """The loop with what it only names replaced: a place that is the same in an iteration.
+
+    for k: { let x = o*4 + 1; C[x] = C[x] + a(k) }   ->   for k: C[o*4 + 1] = C[o*4 + 1] + a(k)
+
+    Itself where nothing is updated, and so nothing gained.
+    """
+    stores = (s for s in walk(loop.body) if isinstance(s, Store))
+    if not any(s.buffer in value.reads for s in stores for value in s.values):
+        return loop
+    body = _with_fixed_places(loop.body, frozenset())
+    return loop if body is loop.body else replace(loop, body=body)
+
+
+def _with_fixed_places(stmt: Stmt, varying: frozenset[str]) -> Stmt:
+    match stmt:
+        case Let(var=name, value=value) if is_plain(value) and varying.isdisjoint(value.free):
+            return _with_fixed_places(replace_names(stmt.body, {name: value}), varying)
+        case Let() | For():
+            varying |= {stmt.var}
+        case _:
+            pass
+    return map_children(stmt, lambda child: _with_fixed_places(child, varying))
 
 
 def cells_of_buffer(body: Stmt, buffer: str, storage: Storage, scope: Scope) -> tuple[Cell, ...]:

@@ -15,11 +15,18 @@ from tensorlang.backends.c.choices import choice_of
 from tensorlang.backends.c.context import Cell, Scope
 from tensorlang.backends.c.corners import slack_of
 from tensorlang.backends.c.machine import Machine
-from tensorlang.backends.c.rewriting import all_of, either, otherwise, replace_names, total
+from tensorlang.backends.c.rewriting import (
+    all_of,
+    either,
+    is_plain,
+    otherwise,
+    replace_names,
+    total,
+)
 from tensorlang.backends.c.storage import Storage
 from tensorlang.backends.c.types import stored
 from tensorlang.ir.conditions import conjuncts_of
-from tensorlang.ir.expr import Const, Expr, Var
+from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.linear import Linear, integer, to_expr, to_linear
 from tensorlang.ir.stmt import (
     Allocate,
@@ -86,7 +93,7 @@ def _fits(buffer: Buffer, machine: Machine) -> bool:
 def _opened(stmt: Stmt, buffer: str) -> Stmt:
     """The loops that run over the elements of the buffer unrolled, and their Lets replaced."""
     match stmt:
-        case Let() if _is_plain(stmt.value):
+        case Let() if is_plain(stmt.value):
             return _opened(replace_names(stmt.body, {stmt.var: stmt.value}), buffer)
         case For(kind=LoopKind.SERIAL, extent=Const(value=count)):
             body = _opened(stmt.body, buffer)
@@ -102,11 +109,6 @@ def _folded(stmt: Stmt) -> Stmt:
     """The statement with constants in its indices added up."""
     changed = map_exprs(stmt, lambda e: to_expr(to_linear(e)) if e.dtype is index else e)
     return map_children(changed, _folded)
-
-
-def _is_plain(value: Expr) -> bool:
-    """Whether an index is a sum of names."""
-    return value.dtype is index and all(isinstance(atom, Var) for atom in to_linear(value).terms)
 
 
 def _indexes(stmt: Stmt, buffer: str, name: str) -> bool:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from tensorlang.ir.expr import Binary, Const, Expr, Unary
+from tensorlang.ir.expr import Binary, Const, Expr, Unary, Var
 from tensorlang.ir.linear import integer, to_expr, to_linear
 from tensorlang.ir.stmt import Block, For, If, LoopKind, Stmt, map_children, map_exprs, walk
+from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 
 
@@ -14,6 +15,11 @@ def replace_names(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
         return stmt
     changed = map_exprs(stmt, lambda e: substitute(e, values))
     return map_children(changed, lambda child: replace_names(child, values))
+
+
+def is_plain(value: Expr) -> bool:
+    """Whether an index is a sum of names."""
+    return value.dtype is index and all(isinstance(atom, Var) for atom in to_linear(value).terms)
 
 
 def has_vectorized(stmt: Stmt) -> bool:

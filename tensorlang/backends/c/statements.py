@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from tensorlang.backends.c.allocations import Allocations, is_small
 from tensorlang.backends.c.atomics import write_atomic
-from tensorlang.backends.c.cells import cells_of, shared_loads, stores_to
+from tensorlang.backends.c.cells import cells_of, shared_loads, stores_to, with_fixed_places
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.division import range_over
 from tensorlang.backends.c.expressions import Expressions
@@ -161,6 +161,10 @@ class Statements:
 
     def _serial(self, loop: For, scope: Scope) -> None:
         cells = cells_of(loop, scope, self._unit)
+        if not cells:
+            fixed = with_fixed_places(loop)
+            cells = cells_of(fixed, scope, self._unit) if fixed is not loop else ()
+            loop = fixed if cells else loop
         if not cells:
             held = {cell.buffer for cell in scope.cells}
             self._counted(loop, scope, shares=bool(held) and stores_to(held, loop))

@@ -90,6 +90,36 @@ def test_a_tile_keeps_its_values(target: str, m: int, n: int, k: int) -> None:
     assert (run(program, target, [a, b], (m, n)) == a @ b + 1).all()
 
 
+BLOCKED = """
+program sums(M, K; A: f32[M, K], B: f32[K, 8]) -> C: f32[M, 8]:
+  for i in [0, M):
+    vectorized j in [0, 8):
+      C[i, j] = 0.0:f32
+  for ko in [0, (K + 3)//4):
+    for io in [0, M//2):
+      for ki in [0, min(4, K - ko*4)):
+        let k = ko*4 + ki:
+          let i = io*2:
+            vectorized j in [0, 8):
+              C[i, j] = C[i, j] + A[i, k]*B[k, j]
+          let i = io*2 + 1:
+            vectorized j in [0, 8):
+              C[i, j] = C[i, j] + A[i, k]*B[k, j]
+"""
+
+
+@pytest.mark.cc
+def test_a_block_of_a_reduction_holds_what_it_has_names_for() -> None:
+    """C[i, j] is a fixed place in the loop over ki: its i is bound inside, but the same for all."""
+    source = translate(parse_program(BLOCKED), AVX2, [True] * 3).source
+    loop = source.split("ki = 0")[1]
+    assert source.count("f32x8 C_held") == 2
+    assert loop.count("load_f32x8(C +") == 0
+    assert loop.count("load_f32x8(B +") == 1
+    a, b = np.ones((4, 7), np.float32), np.ones((7, 8), np.float32)
+    assert (run(parse_program(BLOCKED), "c", [a, b], (4, 8)) == 7).all()
+
+
 @pytest.mark.cc
 def test_what_registers_hold_is_not_prefetched() -> None:
     loop = "for reduction k in [0, K)"
