@@ -29,7 +29,7 @@ class Access:
     """A load or store of a buffer: two intervals an index, and where it stands.
 
     An interval is None where the index is the Func's own loop over its region.  `loops`: the
-    extents of the loops around it, and the ranges that hold there.
+    extents of the loops around it, and the ranges that hold there; none where all are None.
     """
 
     loose: tuple[Interval | None, ...]
@@ -64,20 +64,31 @@ def accesses_of(
 def _accesses(
     body: Stmt, buffer: str, dims: tuple[str, ...], unknown: frozenset[str]
 ) -> list[Access]:
-    found: list[Access] = []
-    needed = names_needed(body, buffer)
+    query = _Query(buffer, dims, names_needed(body, buffer))
     varying = dict.fromkeys(unknown, EVERYWHERE)
-    scope = _Scope(varying, varying, {}, Facts.none, (), {}, dims)
-    _collect(body, buffer, scope, needed, found)
-    return found
+    _collect(body, _Place(_Around(_Scope(varying, varying, {}, Facts.none, ())), {}), query)
+    return query.found
+
+
+class _Query:
+    """The accesses asked for, and those found."""
+
+    def __init__(
+        self, buffer: str, dims: tuple[str, ...], needed: Mapping[Stmt, frozenset[str]]
+    ) -> None:
+        self.buffer = buffer
+        self.dims = dims
+        # See `names_needed`.
+        self.needed = needed
+        # Where the loops over the buffer's own region begin, and of which dimension.
+        self.firsts = {f"{buffer}.{dim}.min": dim for dim in dims}
+        self.found: list[Access] = []
 
 
 class _Scope(NamedTuple):
     """What is known of the names bound between `body` and here.
 
     `fixed`: the names bound to a value in which nothing varies, which stands for them.
-    `own`: the names that run over a dimension of the buffer's own region, in its own stages, and
-    which dimension that is.
     """
 
     loose: Ranges
@@ -86,48 +97,84 @@ class _Scope(NamedTuple):
     # What guards say of more than names: of data that is an index, above all.
     facts: Facts
     loops: tuple[tuple[Expr, Ranges], ...]
-    own: Mapping[str, str]
-    dims: tuple[str, ...]
     # Names whose loops all stand inside `body`.
     whole: frozenset[str] = frozenset()
     # Guards on names that do not vary here, though they may where the region stands.
     guards: tuple[Expr, ...] = ()
-    span: Span | None = None
 
     def value(self, e: Expr) -> Expr:
         """The expression over names that vary, and names from outside."""
         return substitute(e, self.fixed)
 
 
-def _collect(
-    stmt: Stmt,
-    buffer: str,
-    scope: _Scope,
-    needed: Mapping[Stmt, frozenset[str]],
-    found: list[Access],
-) -> None:
-    """Add the accesses below a statement.  Args: needed: see `names_needed`."""
-    if stmt not in needed:
+class _Around:
+    """What stands around a statement; what follows from it is found when an access asks.
+
+    A Func's stores to its own region, which are half of all accesses, do not ask.
+    """
+
+    __slots__ = ("outer", "scope_found", "stmt")
+
+    def __init__(
+        self, scope: _Scope | None, stmt: Stmt | None = None, outer: "_Around | None" = None
+    ) -> None:
+        self.scope_found = scope
+        self.stmt = stmt
+        self.outer = outer
+
+    @property
+    def scope(self) -> _Scope:
+        if self.scope_found is None:
+            assert self.stmt is not None
+            assert self.outer is not None
+            self.scope_found = _enter(self.stmt, self.outer.scope)
+        return self.scope_found
+
+
+class _Place(NamedTuple):
+    """Where a statement stands.
+
+    `own`: the names that run over a dimension of the buffer's own region, in its own stages, and
+    which dimension that is.
+    """
+
+    around: _Around
+    own: Mapping[str, str]
+    span: Span | None = None
+
+
+def _collect(stmt: Stmt, place: _Place, query: _Query) -> None:
+    """Add the accesses below a statement."""
+    if stmt not in query.needed:
         return
+    buffer = query.buffer
     if isinstance(stmt, (Stage, Store)):
-        scope = scope._replace(span=stmt.span)
+        place = place._replace(span=stmt.span)
     for e in exprs_of(stmt):
-        for load, conditions in _guarded_loads(e, buffer):
-            if not any(_never_holds(condition, scope) for condition in conditions):
-                found.append(_access(load.indices, buffer, scope, conditions))
+        if buffer in e.reads:
+            for load, conditions in _guarded_loads(e, buffer):
+                if not any(_never_holds(condition, place.around.scope) for condition in conditions):
+                    query.found.append(_access(load.indices, place, query, conditions))
     if isinstance(stmt, Store) and stmt.buffer == buffer:
-        found.append(replace(_access(stmt.indices, buffer, scope, ()), is_store=True))
-    if not isinstance(stmt, Let) or stmt.var in needed.get(stmt.body, ()):
-        scope = _enter(stmt, scope, buffer)
+        query.found.append(replace(_access(stmt.indices, place, query, ()), is_store=True))
+    if isinstance(stmt, (For, If)) or (
+        isinstance(stmt, Let) and stmt.var in query.needed.get(stmt.body, ())
+    ):
+        place = _inside(stmt, place, query)
     for child in children_of(stmt):
-        _collect(child, buffer, scope, needed, found)
+        _collect(child, place, query)
 
 
-def _enter(stmt: Stmt, scope: _Scope, buffer: str) -> _Scope:
-    if isinstance(stmt, (Let, For)):
-        dim = _own_dim(stmt.value if isinstance(stmt, Let) else stmt.min, scope, buffer)
+def _inside(stmt: For | If | Let, place: _Place, query: _Query) -> _Place:
+    around, own = _Around(None, stmt, place.around), place.own
+    if not isinstance(stmt, If):
+        dim = _own_dim(stmt.value if isinstance(stmt, Let) else stmt.min, own, query.firsts)
         if dim is not None:
-            scope = scope._replace(own={**scope.own, stmt.var: dim})
+            own = {**own, stmt.var: dim}
+    return _Place(around, own, place.span)
+
+
+def _enter(stmt: Stmt, scope: _Scope) -> _Scope:
     match stmt:
         case Let() if stmt.value.dtype is index:
             return _bound(stmt.var, stmt.value, scope)
@@ -285,27 +332,29 @@ def _tells_indices(condition: Expr) -> bool:
 
 
 def _access(
-    indices: tuple[Expr, ...], buffer: str, scope: _Scope, conditions: tuple[Expr, ...]
+    indices: tuple[Expr, ...], place: _Place, query: _Query, conditions: tuple[Expr, ...]
 ) -> Access:
+    runs = [place.own.get(e.name) if isinstance(e, Var) else None for e in indices]
+    dims = query.dims or (None,) * len(indices)
+    is_own = [run is not None and run == dim for run, dim in zip(runs, dims, strict=True)]
+    if is_own and all(is_own):
+        nothing = (None,) * len(indices)
+        return Access(nothing, nothing, span=place.span)
+    scope = place.around.scope
     tight, facts = scope.tight, scope.facts
     conditions = tuple(map(scope.value, conditions))
     for condition in conditions:
         tight, facts = _where(tight, condition), facts.assume(condition)
     guards = (*scope.guards, *conditions)
-    runs = [scope.own.get(e.name) if isinstance(e, Var) else None for e in indices]
-    dims = scope.dims or (None,) * len(indices)
-    pairs = [
-        (scope.value(e), run is None or run != dim)
-        for e, run, dim in zip(indices, runs, dims, strict=True)
-    ]
+    values = [None if own else scope.value(e) for e, own in zip(indices, is_own, strict=True)]
     return Access(
-        tuple(bounds_of(e, scope.loose) if needed else None for e, needed in pairs),
+        tuple(None if e is None else bounds_of(e, scope.loose) for e in values),
         tuple(
-            _guarded(bounds_of(e, tight, facts), guards, scope.tight) if needed else None
-            for e, needed in pairs
+            None if e is None else _guarded(bounds_of(e, tight, facts), guards, scope.tight)
+            for e in values
         ),
         scope.loops,
-        scope.span,
+        place.span,
     )
 
 
@@ -350,9 +399,8 @@ def _cut(end: Expr | None, slacks: Iterable[Linear], sign: int) -> Expr | None:
     return end
 
 
-def _own_dim(e: Expr, scope: _Scope, buffer: str) -> str | None:
+def _own_dim(e: Expr, own: Mapping[str, str], firsts: Mapping[str, str]) -> str | None:
     """The dimension over which a loop from `e`, or a name for `e`, runs: f.x.min + ... is of x."""
-    if isinstance(e, Var) and e.name in scope.own:
-        return scope.own[e.name]
-    firsts = {f"{buffer}.{dim}.min": dim for dim in scope.dims}
+    if isinstance(e, Var) and e.name in own:
+        return own[e.name]
     return next((firsts[name] for name in e.free if name in firsts), None)

@@ -52,12 +52,17 @@ def touched(stmt: Stmt) -> frozenset[str]:
     """The buffers that a statement loads from or stores to."""
     found = stmt.found.get(touched)
     if found is None:
-        own = [stmt.buffer] if isinstance(stmt, Store) else list[str]()
-        parts = [e.reads for e in exprs_of(stmt)]
+        parts = [frozenset((stmt.buffer,))] if isinstance(stmt, Store) else []
+        parts += [e.reads for e in exprs_of(stmt) if e.reads]
         # A list, not a generator: what nests deeply may not recurse through C.
         parts += [touched(child) for child in children_of(stmt)]
-        found = stmt.found[touched] = frozenset(own).union(*parts)
+        # What only binds a name touches what its body does.
+        found = parts[0] if len(parts) == 1 else frozenset[str]().union(*parts)
+        stmt.found[touched] = found
     return found
+
+
+_NOTHING = frozenset[str]()
 
 
 def names_needed(body: Stmt, buffer: str) -> Mapping[Stmt, frozenset[str]]:
@@ -70,18 +75,16 @@ def names_needed(body: Stmt, buffer: str) -> Mapping[Stmt, frozenset[str]]:
     return needed
 
 
-def _need(stmt: Stmt, buffer: str, needed: dict[Stmt, frozenset[str]]) -> None:
+def _need(stmt: Stmt, buffer: str, needed: dict[Stmt, frozenset[str]]) -> frozenset[str]:
     if not touches(stmt, buffer):
-        return
-    names: set[str] = set()
-    for child in children_of(stmt):
-        _need(child, buffer, needed)
-        names.update(needed.get(child, ()))
-    is_used = isinstance(stmt, (For, If)) or (isinstance(stmt, Let) and stmt.var in names)
+        return _NOTHING
+    parts = [_need(child, buffer, needed) for child in children_of(stmt)]
+    inner = parts[0] if len(parts) == 1 else _NOTHING.union(*parts)
+    is_used = isinstance(stmt, (For, If)) or (isinstance(stmt, Let) and stmt.var in inner)
     is_store = isinstance(stmt, Store) and stmt.buffer == buffer
-    if isinstance(stmt, (For, Let)):
-        names.discard(stmt.var)
-    for e in exprs_of(stmt):
-        if is_used or is_store or buffer in e.reads:
-            names |= e.free
-    needed[stmt] = frozenset(names)
+    own = [e.free for e in exprs_of(stmt) if is_used or is_store or buffer in e.reads]
+    if own:
+        bound = (stmt.var,) if isinstance(stmt, (For, Let)) else ()
+        inner = inner.difference(bound).union(*own)
+    needed[stmt] = inner
+    return inner

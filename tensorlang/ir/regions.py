@@ -31,7 +31,7 @@ from tensorlang.ir.interval import Interval, bounds_of, union
 from tensorlang.ir.interval_arithmetic import EVERYWHERE
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.sliding import Around, slide
-from tensorlang.ir.stmt import Block, For, If, Let, Stage, Stmt, map_children, walk
+from tensorlang.ir.stmt import Block, For, If, Let, Stage, Stmt, children_of, map_children, walk
 from tensorlang.ir.types import index
 from tensorlang.ir.walk import substitute
 from tensorlang.ir.widening import Fixed, Region, Widening, widened
@@ -110,12 +110,22 @@ def _infer(stmt: Stmt, place: _Place) -> Stmt:
             place = replace(place, kept=(*place.kept, (func, place)))
             return _bind(func, lets, _infer(inner, place), place, len(STORAGE_PARTS))
         return _bind(func, lets, _infer(inner, place), place, len(REGION_PARTS))
-    if not any(isinstance(s, Let) and is_region_name(s.var) for s in walk(stmt)):
+    if not _holds_region(stmt):
         return stmt
     if isinstance(stmt, Block):
         return _infer_each(stmt, place)
     inside = place.inside(stmt)
     return map_children(stmt, lambda child: _infer(child, inside))
+
+
+def _holds_region(stmt: Stmt) -> bool:
+    """Whether a region of a Func is bound in the statement."""
+    if _holds_region not in stmt.found:
+        # A list, not a generator: what nests deeply may not recurse through C.
+        below = [_holds_region(child) for child in children_of(stmt)]
+        here = isinstance(stmt, Let) and is_region_name(stmt.var)
+        stmt.found[_holds_region] = here or True in below
+    return stmt.found[_holds_region]
 
 
 def _infer_each(whole: Block, place: _Place) -> Stmt:

@@ -1,7 +1,7 @@
 """How often names are mentioned, and that asking again and again costs nothing."""
 
 from tensorlang.ir.expr import Const, Expr, Load, Var
-from tensorlang.ir.mentions import mentioning, mentions, names_needed
+from tensorlang.ir.mentions import mentioning, mentions, names_needed, touched
 from tensorlang.ir.simplify_stmt import simplify_stmt
 from tensorlang.ir.stmt import For, Let, LoopKind, Stmt, Store, block, walk
 from tensorlang.ir.types import f32, index
@@ -42,3 +42,11 @@ def test_only_the_names_that_say_where_a_buffer_is_touched_are_needed():
     assert needed[inner] == {"a", "c", "d"}
     assert needed[body] == {"c", "d", "n"}
     assert other not in needed
+
+
+def test_what_only_binds_a_name_touches_what_its_body_does_and_keeps_one_set():
+    store = Store("f", (a,), (Load("g", (b,), 0, f32),))
+    inner = Let("b", Var("d"), store)
+    assert touched(inner) == {"f", "g"}
+    assert touched(Let("a", Var("e"), inner)) is touched(inner)
+    assert names_needed(Let("unused", Var("e"), inner), "f")[inner] == {"a", "d"}
