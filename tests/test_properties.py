@@ -125,8 +125,9 @@ def test_any_schedule_keeps_the_numbers_in_c(
     record_property: Callable[[str, object], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    put_walls(monkeypatch)
+    ran = put_walls(monkeypatch)
     run_examples("c", group, record_property)
+    assert ran, "nothing ran between the walls"
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0])

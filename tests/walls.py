@@ -14,6 +14,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 from tensorlang.backends.c.executable import CExecutable
+from tensorlang.backends.executable import Run
 from tensorlang.ir.types import Scalar
 
 _PROTECT = ctypes.CDLL(None, use_errno=True).mprotect
@@ -36,28 +37,36 @@ def walled(array: np.ndarray, *, behind: bool) -> np.ndarray:
     return made
 
 
-def put_walls(patch: pytest.MonkeyPatch) -> None:
+def put_walls(patch: pytest.MonkeyPatch) -> list[CExecutable]:
     """Until the patch is undone, what C computes it computes twice: with walls behind, and before.
 
     Outputs that are Inputs as well stay where they are.
+
+    Returns: what has run between walls, once for each call.
     """
-    shipped = CExecutable.run
+    shipped = CExecutable.prepare
+    found: list[CExecutable] = []
 
-    def run(
-        self: CExecutable,
-        sizes: Mapping[str, int],
-        params: Mapping[str, Scalar],
-        inputs: Sequence[np.ndarray],
-        outputs: Sequence[np.ndarray],
-    ) -> None:
-        if any(np.shares_memory(a, b) for a, b in product(inputs, outputs)):
-            shipped(self, sizes, params, inputs, outputs)
-            return
-        for behind in (True, False):
-            read = [walled(a, behind=behind) for a in inputs]
-            written = [walled(a, behind=behind) for a in outputs]
-            shipped(self, sizes, params, read, written)
-        for output, last in zip(outputs, written, strict=True):
-            output[...] = last
+    def prepare(self: CExecutable, sizes: Mapping[str, int], device: str = "cpu") -> Run:
+        run = shipped(self, sizes, device)
 
-    patch.setattr(CExecutable, "run", run)
+        def between_walls(
+            params: Mapping[str, Scalar],
+            inputs: Sequence[np.ndarray],
+            outputs: Sequence[np.ndarray],
+        ) -> None:
+            if any(np.shares_memory(a, b) for a, b in product(inputs, outputs)):
+                run(params, inputs, outputs)
+                return
+            found.append(self)
+            for behind in (True, False):
+                read = [walled(a, behind=behind) for a in inputs]
+                written = [walled(a, behind=behind) for a in outputs]
+                run(params, read, written)
+            for output, last in zip(outputs, written, strict=True):
+                output[...] = last
+
+        return between_walls
+
+    patch.setattr(CExecutable, "prepare", prepare)
+    return found
