@@ -24,9 +24,12 @@ class Kind(Enum):
     INDEX = "index"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """One scalar type: its name, what its bits mean, how many are stored."""
+    """One scalar type: its name, what its bits mean, how many are stored.
+
+    There is one object of each, so that a node's dtype costs nothing where nodes are looked up.
+    """
 
     name: str
     kind: Kind
