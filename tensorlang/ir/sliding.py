@@ -13,7 +13,7 @@ from typing import TypeAlias
 from tensorlang.ir.conditions import conjuncts_of
 from tensorlang.ir.expr import Compare, Const, Expr, Select, Var
 from tensorlang.ir.facts import Facts, prove, prove_le
-from tensorlang.ir.functions import maximum
+from tensorlang.ir.functions import maximum, minimum
 from tensorlang.ir.simplify import simplify
 from tensorlang.ir.stmt import For, If, Let, LoopKind
 from tensorlang.ir.types import index
@@ -59,7 +59,7 @@ def _slide_along(
     if loop.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED):
         return regions
     values = _values(inside)
-    over = [tuple(substitute(e, values) for e in region) for region in regions]
+    over = [_substituted(region, values) for region in regions]
     moving = [k for k, ends in enumerate(over) if any(loop.var in e.free for e in ends)]
     if len(moving) != 1 or not _runs_without_gaps(loop, inside, values, always):
         return regions
@@ -68,7 +68,7 @@ def _slide_along(
     within = {stmt.var for stmt in inside if isinstance(stmt, For)}
     if dim not in dims or any(within & e.free for k in rings for e in over[k]):
         return regions
-    first, last = over[dim][2:]
+    first, last = _computed(*over[dim], facts)
     step = {loop.var: Var(loop.var) + ONE}
     if not all(prove_le(e, substitute(e, step), facts) for e in (first, last)):
         return regions
@@ -79,9 +79,24 @@ def _slide_along(
     rest = simplify(maximum(first, done + ONE), later)
     shift = simplify(rest - first, later)
     # The same value, said shortly.
-    rest = simplify(start + shift, later) if isinstance(shift, Const) else rest
+    is_short = isinstance(shift, Const) and first is over[dim][2]
+    rest = simplify(start + shift, later) if is_short else rest
     new = Select(is_first, simplify(start, at_first), rest)
     return [(low, extent, new, end) if k == dim else r for k, r in enumerate(regions)]
+
+
+def _substituted(region: Region, values: dict[str, Expr]) -> Region:
+    low, extent, first, last = (substitute(e, values) for e in region)
+    return low, extent, first, last
+
+
+def _computed(low: Expr, extent: Expr, first: Expr, last: Expr, facts: Facts) -> tuple[Expr, Expr]:
+    """From where and to where one iteration computes: what its loops run over, and guards leave."""
+    high = low + extent - ONE
+    return (
+        first if prove_le(low, first, facts) else maximum(first, low),
+        last if prove_le(last, high, facts) else minimum(last, high),
+    )
 
 
 def _values(inside: tuple[Around, ...]) -> dict[str, Expr]:

@@ -162,6 +162,22 @@ def test_an_update_that_is_not_of_the_new_part_alone_does_not_slide() -> None:
     assert np.array_equal(pipeline.compile(s, target="interpreter")(values), expected)
 
 
+def test_a_window_slides_by_what_the_loops_of_an_iteration_reach() -> None:
+    """Guards further in leave a region whose last place, the array's end, no iteration gets to."""
+    a, f, g = Input("A", i32, [M, N + 3]), Func("f"), Func("g")
+    f[i, j] = a[i, j] * 2
+    g[i, j] = f[i, j] + f[i, j + 3]
+    pipeline = Pipeline("window", inputs=[a], outputs={g: [M, N]})
+    s = Schedule(pipeline)
+    s["g"].split(j, "jo", "ji", 2).split("jo", "joo", "joi", 1)
+    s["f"].compute_at("g", "joo").store_at("g", i)
+    values = np.arange(24, dtype=np.int32).reshape(2, 12)
+    wanted = 2 * (values[:, :-3] + values[:, 3:])
+    assert np.array_equal(pipeline.compile(s, target="interpreter")(values), wanted)
+    # Each of the 12 columns is computed once, though an iteration needs five.
+    assert "g.joo*2 + 3" in str(pipeline.lower(s))
+
+
 def test_what_a_variant_knows_of_sizes_enlarges_no_region() -> None:
     a, f, g, k = Input("A", i32, [M, N]), Func("f"), Func("g"), RDom("k", N)
     f[i, j] = a[i, j]
