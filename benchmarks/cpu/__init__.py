@@ -42,6 +42,8 @@ FAMILIES: dict[str, Callable[[Place], list[Case]]] = {
     "attention": attention.cases,
 }
 _VARIABLES = ("OMP_NUM_THREADS", "HL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Threads of one contender that still spin when the next one runs would take its cores: all sleep.
+_ASLEEP = {"OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD_TIMEOUT": "4"}
 
 
 class CpuClock:
@@ -84,7 +86,7 @@ def run_cpu(
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
         child = context.Process(target=_measure, args=(sender, count, selection, quick, dry))
-        with _environment(dict.fromkeys(_VARIABLES, str(count))):
+        with _environment({**dict.fromkeys(_VARIABLES, str(count)), **_ASLEEP}):
             child.start()
         sender.close()
         _receive(receiver, results, out)
