@@ -6,6 +6,7 @@ what is added to 1.5 * 2^52 stands in its lowest bits, both ways.
 """
 
 from tensorlang.backends.c.prelude.definition import Asking
+from tensorlang.backends.c.prelude.formulas import Formulas
 from tensorlang.backends.c.prelude.writer import Write, Writer
 from tensorlang.backends.c.types import CType
 
@@ -61,43 +62,6 @@ _LOG_ERFC = (
 )  # fmt: skip
 
 
-def counted(w: Writer, x: str, factor: str) -> str:
-    """count = the integer nearest to x*factor, below 2^50 in size; biased = count + 2046."""
-    return f"""\
-const {w.f} shifted = {w.fma}({x}, {w.splat}({factor}), {w.splat}(0x1.8p52 + 2046));
-const {w.u} biased = ({w.u})shifted - 0x4338000000000000;
-const {w.f} count = shifted - (0x1.8p52 + 2046);"""
-
-
-def scaled(w: Writer, value: str) -> str:
-    """value * 2^count in two steps, so that subnormal results are rounded once."""
-    return f"""\
-const {w.u} half = biased >> 1;
-return {value} * ({w.f})(half << 52) * ({w.f})((biased - half) << 52);"""
-
-
-def _exp(c: Asking, t: CType, w: Writer) -> str:
-    """2^n * exp(r), x = n*log(2) + r, with log(2) in two parts of which the first is short."""
-    return f"""\
-{w.clamped("x", "-746.0", "710.0")}
-{counted(w, "x", "0x1.71547652b82fep+0")}
-{w.f} r = {w.fma}(count, {w.splat}(-0x1.62e42fefa0000p-1), x);
-r = {w.fma}(count, {w.splat}(-0x1.cf79abc9e3b3ap-40), r);
-{w.polynomial("p", "r", _EXP)}
-p = {w.fma}(r * r, p, r) + 1.0;
-{scaled(w, "p")}"""
-
-
-def _exp2(c: Asking, t: CType, w: Writer) -> str:
-    return f"""\
-{w.clamped("x", "-1076.0", "1025.0")}
-{counted(w, "x", "1.0")}
-const {w.f} r = x - count;
-{w.polynomial("p", "r", EXP2)}
-p = {w.fma}(p, r, {w.splat}(1.0));
-{scaled(w, "p")}"""
-
-
 def taken_apart(w: Writer, x: str) -> str:
     """x = 2^count * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for x > 0."""
     return f"""\
@@ -118,21 +82,6 @@ def _reduced_log(w: Writer) -> str:
 const {w.f} s = f / (f + 2.0), z = s * s, square = f * f * 0.5;
 {w.polynomial("p", "z", _ATANH)}
 const {w.f} tail = {w.fma}(s, {w.fma}(z + z, p, square), -square);"""
-
-
-def _log(c: Asking, t: CType, w: Writer) -> str:
-    low = f"{w.fma}(count, {w.splat}(0x1.cf79abc9e3b3ap-40), tail)"
-    value = f"{w.fma}(count, {w.splat}(0x1.62e42fefa0000p-1), f + {low})"
-    return f"{_reduced_log(w)}\n{w.with_edges(value)}"
-
-
-def _log2(c: Asking, t: CType, w: Writer) -> str:
-    # log2(e) in two parts, and f apart from the smaller tail.
-    return f"""\
-{_reduced_log(w)}
-{w.f} low = {w.fma}(tail, {w.splat}(0x1.777d0ffda0d24p-56), f * 0x1.777d0ffda0d24p-56);
-low = {w.fma}(tail, {w.splat}(0x1.71547652b82fep+0), low);
-{w.with_edges(f"{w.fma}(f, {w.splat}(0x1.71547652b82fep+0), low) + count")}"""
 
 
 def _wave(function: str, shift: int) -> Write:
@@ -167,40 +116,25 @@ return ({w.f})(({w.u}){wave} ^ (quadrant & 2) << 62);"""
     return write
 
 
-def _tanh(c: Asking, t: CType, w: Writer) -> str:
-    """x + x^3*P(x^2) near 0, else 1 - 2/(exp(2|x|) + 1)."""
-    exp = c.helper("exp", t)
-    return f"""\
-const {w.f} size = {w.abs}(x), z = x * x;
-{w.polynomial("p", "z", _TANH)}
-const {w.f} near = {w.fma}(p * z, size, size);
-const {w.f} far = 1.0 - 2.0 / ({exp}(size + size) + 1.0);
-const {w.f} result = {w.select}(({w.i})(size < {w.splat}(0.625)), near, far);
-return {w.signed("result")};"""
-
-
-def _erf(c: Asking, t: CType, w: Writer) -> str:
-    """x + x*P(x^2) below 1, else 1 - exp(Q(|x|)) with Q = log(erfc); 1 from 5.95 on."""
-    exp = c.helper("exp", t)
-    return f"""\
-const {w.f} size = {w.abs}(x), z = x * x;
-{w.polynomial("p", "z", _ERF)}
-{w.f} at = size;
-{w.clamped("at", "1.0", "5.95")}
-const {w.f} s = at - 1.0;
-{w.polynomial("q", "s", _LOG_ERFC)}
-const {w.f} far = 1.0 - {exp}(q);
-const {w.f} near = {w.fma}(p, x, x);
-return {w.select}(({w.i})(size < {w.splat}(1.0)), near, {w.signed("far")});"""
-
-
+_FORMULAS = Formulas(
+    suffix="",
+    mantissa=52,
+    to_count="(0x1.8p52 + 2046)",
+    of_count="0x4338000000000000",
+    log2=("0x1.62e42fefa0000p-1", "0x1.cf79abc9e3b3ap-40"),
+    per_log2=("0x1.71547652b82fep+0", "0x1.777d0ffda0d24p-56"),
+    exp_range=("-746.0", "710.0"),
+    exp2_range=("-1076.0", "1025.0"),
+    exp=_EXP,
+    exp2=EXP2,
+    tanh=_TANH,
+    erf=_ERF,
+    log_erfc=_LOG_ERFC,
+    erf_end="5.95",
+    reduced_log=_reduced_log,
+)
 F64_FUNCTIONS: dict[str, Write] = {
-    "exp": _exp,
-    "exp2": _exp2,
-    "log": _log,
-    "log2": _log2,
+    **_FORMULAS.functions(),
     "sin": _wave("sin", 0),
     "cos": _wave("cos", 1),
-    "tanh": _tanh,
-    "erf": _erf,
 }

@@ -6,6 +6,7 @@ ulp; NaN, infinities, overflow and subnormal results are right.
 """
 
 from tensorlang.backends.c.prelude.definition import Asking
+from tensorlang.backends.c.prelude.formulas import Formulas
 from tensorlang.backends.c.prelude.writer import Write, Writer
 from tensorlang.backends.c.types import CType
 
@@ -35,46 +36,6 @@ _LOG_ERFC = (
 )  # fmt: skip
 
 
-def _counted(w: Writer, x: str, factor: str) -> str:
-    """count = the integer nearest to x*factor, below 2^21 in size; biased = count + 254.
-
-    Adding 1.5 * 2^23 leaves no bits behind the point; what is added to it is in the lowest.
-    """
-    return f"""\
-const {w.f} shifted = {w.fma}({x}, {w.splat}({factor}), {w.splat}(12583166.0f));
-const {w.i} biased = ({w.i})shifted - 0x4b400000;
-const {w.f} count = shifted - 12583166.0f;"""
-
-
-def _scaled(w: Writer, value: str) -> str:
-    """value * 2^count in two steps, so that subnormal results are rounded once."""
-    return f"""\
-const {w.i} half = biased >> 1;
-return {value} * ({w.f})(half << 23) * ({w.f})((biased - half) << 23);"""
-
-
-def _exp(c: Asking, t: CType, w: Writer) -> str:
-    """2^n * exp(r), x = n*log(2) + r, with log(2) in two parts of which the first is short."""
-    return f"""\
-{w.clamped("x", "-104.0f", "89.0f")}
-{_counted(w, "x", "0x1.715476p+0f")}
-{w.f} r = {w.fma}(count, {w.splat}(-0x1.62e000p-1f), x);
-r = {w.fma}(count, {w.splat}(-0x1.0bfbe8p-15f), r);
-{w.polynomial("p", "r", _EXP)}
-p = {w.fma}(r * r, p, r) + 1.0f;
-{_scaled(w, "p")}"""
-
-
-def _exp2(c: Asking, t: CType, w: Writer) -> str:
-    return f"""\
-{w.clamped("x", "-151.0f", "129.0f")}
-{_counted(w, "x", "1.0f")}
-const {w.f} r = x - count;
-{w.polynomial("p", "r", _EXP2)}
-p = {w.fma}(p, r, {w.splat}(1.0f));
-{_scaled(w, "p")}"""
-
-
 def taken_apart(w: Writer, x: str) -> str:
     """x = 2^count * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for x > 0."""
     return f"""\
@@ -93,21 +54,6 @@ def _reduced_log(w: Writer) -> str:
 {taken_apart(w, "x")}
 {w.polynomial("p", "f", _LOG)}
 const {w.f} tail = f * f * {w.fma}(p, f, {w.splat}(-0.5f));"""
-
-
-def _log(c: Asking, t: CType, w: Writer) -> str:
-    low = f"{w.fma}(count, {w.splat}(0x1.0bfbe8p-15f), tail)"
-    value = f"{w.fma}(count, {w.splat}(0x1.62e000p-1f), f + {low})"
-    return f"{_reduced_log(w)}\n{w.with_edges(value)}"
-
-
-def _log2(c: Asking, t: CType, w: Writer) -> str:
-    # log2(e) in two parts, and f apart from the smaller tail.
-    return f"""\
-{_reduced_log(w)}
-{w.f} low = {w.fma}(tail, {w.splat}(0x1.4ae0c0p-26f), f * 0x1.4ae0c0p-26f);
-low = {w.fma}(tail, {w.splat}(0x1.715476p+0f), low);
-{w.with_edges(f"{w.fma}(f, {w.splat}(0x1.715476p+0f), low) + count")}"""
 
 
 def _wave(function: str, shift: int) -> Write:
@@ -141,40 +87,25 @@ return ({w.f})(({w.i}){wave} ^ (quadrant & 2) << 30);"""
     return write
 
 
-def _tanh(c: Asking, t: CType, w: Writer) -> str:
-    """x + x^3*P(x^2) near 0, else 1 - 2/(exp(2|x|) + 1)."""
-    exp = c.helper("exp", t)
-    return f"""\
-const {w.f} size = {w.abs}(x), z = x * x;
-{w.polynomial("p", "z", _TANH)}
-const {w.f} near = {w.fma}(p * z, size, size);
-const {w.f} far = 1.0f - 2.0f / ({exp}(size + size) + 1.0f);
-const {w.f} result = {w.select}(({w.i})(size < 0.625f), near, far);
-return {w.signed("result")};"""
-
-
-def _erf(c: Asking, t: CType, w: Writer) -> str:
-    """x + x*P(x^2) below 1, else 1 - exp(Q(|x|)) with Q = log(erfc); 1 from 4 on."""
-    exp = c.helper("exp", t)
-    return f"""\
-const {w.f} size = {w.abs}(x), z = x * x;
-{w.polynomial("p", "z", _ERF)}
-{w.f} at = size;
-{w.clamped("at", "1.0f", "4.0f")}
-const {w.f} s = at - 1.0f;
-{w.polynomial("q", "s", _LOG_ERFC)}
-const {w.f} far = 1.0f - {exp}(q);
-const {w.f} near = {w.fma}(p, x, x);
-return {w.select}(({w.i})(size < 1.0f), near, {w.signed("far")});"""
-
-
+_FORMULAS = Formulas(
+    suffix="f",
+    mantissa=23,
+    to_count="12583166.0f",
+    of_count="0x4b400000",
+    log2=("0x1.62e000p-1f", "0x1.0bfbe8p-15f"),
+    per_log2=("0x1.715476p+0f", "0x1.4ae0c0p-26f"),
+    exp_range=("-104.0f", "89.0f"),
+    exp2_range=("-151.0f", "129.0f"),
+    exp=_EXP,
+    exp2=_EXP2,
+    tanh=_TANH,
+    erf=_ERF,
+    log_erfc=_LOG_ERFC,
+    erf_end="4.0f",
+    reduced_log=_reduced_log,
+)
 F32_FUNCTIONS: dict[str, Write] = {
-    "exp": _exp,
-    "exp2": _exp2,
-    "log": _log,
-    "log2": _log2,
+    **_FORMULAS.functions(),
     "sin": _wave("sin", 0),
     "cos": _wave("cos", 1),
-    "tanh": _tanh,
-    "erf": _erf,
 }
