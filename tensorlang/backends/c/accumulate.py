@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.nest import in_order
-from tensorlang.backends.c.rewriting import guarded, less, replace_names, total
+from tensorlang.backends.c.rewriting import guarded, less, place_names, replace_names, total
 from tensorlang.backends.c.strips import Strip, in_strips
 from tensorlang.ir.associativity import associative_operator
 from tensorlang.ir.expr import Binary, Compare, Const, Expr, Load, Var
@@ -23,7 +23,6 @@ from tensorlang.ir.functions import identity
 from tensorlang.ir.linear import integer
 from tensorlang.ir.stmt import Allocate, Buffer, Dim, For, LoopKind, Stmt, Store, block
 from tensorlang.ir.types import DType
-from tensorlang.ir.walk import postorder
 
 # Vectors that are added to in turn: an add takes four cycles, and two can start in each.
 _VECTORS = 4
@@ -93,7 +92,7 @@ def _says_where(e: Expr, names: AbstractSet[str]) -> bool:
     Where it leaves no iteration of the reductions, whose `names` these are, there may be no f[p].
     What is of data says nothing of p.
     """
-    return not e.reads and any(isinstance(x, Var) and x.name not in names for x in postorder(e))
+    return not place_names(e) <= names
 
 
 def _vectors(lane: For, width: int) -> int:

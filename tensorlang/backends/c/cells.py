@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from tensorlang.backends.c.context import Cell, Lane, Scope, Unit
 from tensorlang.backends.c.guards import guards_of
-from tensorlang.backends.c.rewriting import is_plain, replace_names
+from tensorlang.backends.c.rewriting import is_plain, place_names, replace_names
 from tensorlang.backends.c.storage import Storage
 from tensorlang.ir.conditions import conjuncts_of
-from tensorlang.ir.expr import Expr, Load, Var
+from tensorlang.ir.expr import Expr, Load
 from tensorlang.ir.linear import Linear
 from tensorlang.ir.stmt import (
     Allocate,
@@ -192,12 +192,9 @@ def _places_in(parts: Iterable[Expr], lets: Iterable[Let]) -> set[str]:
     found: set[str] = set()
     waiting = list(parts)
     while waiting:
-        e = waiting.pop()
-        names = () if e.reads else (x.name for x in postorder(e) if isinstance(x, Var))
-        for name in names:
-            if name not in found:
-                found.add(name)
-                waiting += values.get(name, ())
+        for name in place_names(waiting.pop()) - found:
+            found.add(name)
+            waiting += values.get(name, ())
     return found
 
 

@@ -6,7 +6,7 @@ from tensorlang.ir.expr import Binary, Const, Expr, Unary, Var
 from tensorlang.ir.linear import integer, to_expr, to_linear
 from tensorlang.ir.stmt import Block, For, If, LoopKind, Stmt, map_children, map_exprs, walk
 from tensorlang.ir.types import index
-from tensorlang.ir.walk import substitute
+from tensorlang.ir.walk import postorder, substitute
 
 
 def replace_names(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
@@ -94,3 +94,8 @@ def otherwise(first: Stmt | None, second: Stmt) -> Stmt | None:
     condition = second.condition
     same = isinstance(condition, Unary) and condition.op == "not" and condition.a is first.condition
     return second.body if same else None
+
+
+def place_names(e: Expr) -> set[str]:
+    """The index variables in a guard or an extent; one of data is said to be of none."""
+    return set() if e.reads else {x.name for x in postorder(e) if isinstance(x, Var)}
