@@ -178,6 +178,28 @@ def test_a_window_slides_by_what_the_loops_of_an_iteration_reach() -> None:
     assert "g.joo*2 + 3" in str(pipeline.lower(s))
 
 
+@pytest.mark.parametrize("places", ["moves back", "grows downwards"])
+def test_a_window_that_does_not_move_forward_does_not_slide(places: str) -> None:
+    """What an iteration needs below the last one's window, no iteration has computed."""
+    a, f, g, k = Input("A", i32, [M, N + 3]), Func("f"), Func("g"), RDom("k", N)
+    f[i, j] = a[i, j] * 2
+    if places == "moves back":
+        g[i, j] = f[i, N - 1 - j] + f[i, N + 1 - j]
+    else:
+        g[i, j] = tl.sum(f[i, N - 1 - tl.minimum(k, j)], over=k)
+    pipeline = Pipeline("window", inputs=[a], outputs={g: [M, N]})
+    s = Schedule(pipeline)
+    s["f"].compute_at("g", j).store_at("g", i)
+    values = np.arange(24, dtype=np.int32).reshape(2, 12)
+    twice, n = 2 * values, 9
+    if places == "moves back":
+        wanted = twice[:, n - 1 :: -1] + twice[:, n + 1 : 1 : -1]
+    else:
+        last = np.minimum(np.arange(n)[:, None], np.arange(n))
+        wanted = twice[:, n - 1 - last].sum(-1)
+    assert np.array_equal(pipeline.compile(s, target="interpreter")(values), wanted)
+
+
 def test_what_a_variant_knows_of_sizes_enlarges_no_region() -> None:
     a, f, g, k = Input("A", i32, [M, N]), Func("f"), Func("g"), RDom("k", N)
     f[i, j] = a[i, j]
